@@ -172,7 +172,7 @@ def test_bookies_that_crash_are_not_followed_by_more_each_minute() -> None:
     [
         (facts(*[0.2] * 6, slope=None), "is not known yet"),
         (facts(0.8, *[0.1] * 5), "a bookie is 80% full"),
-        (facts(*[0.2] * 3, *[-0.2] * 3), "ensembles need 3"),
+        (facts(*[0.2] * 3, *[-0.2] * 3), "ensembles require 3"),
     ],
 )
 def test_none_leaves(there: BookieFacts, words: str) -> None:

@@ -78,7 +78,7 @@ def test_no_plan_touches_what_is_unknown(silent: set[str], owners: list[str | No
         ("", {}, None),
         ("e", {}, None),
         ("de", {}, "2 of 5 brokers"),
-        ("bcde", {}, "at least two brokers"),
+        ("bcde", {}, "fewer than two brokers"),
         ("e", dict.fromkeys(BROKERS, 10.0), None),
         ("e", {**dict.fromkeys(BROKERS, 10.0), "e": 20.0}, None),
         ("e", {**dict.fromkeys(BROKERS, 10.0), "e": 21.0}, "34% of the load"),

@@ -49,7 +49,7 @@ async def test_what_is_deleted_lets_one_leave_after_a_day() -> None:
     await looks(world, int(DAY_OF_LOOKS * 0.2), every=SPARSE, each=look)
     await at_rest(world, 3)
     assert [each for each in dict.fromkeys(steps) if each] == STEPS
-    assert len(events(world, "ScaledIn")) == 1 and f"Bookie {bookie(3)} is removed" in events(
+    assert len(events(world, "ScaledIn")) == 1 and f"Bookie {bookie(3)} was removed" in events(
         world, "BookieDecommissioned"
     )
     assert any("autoscaling wants 3" in each for each in events(world, "DecommissioningBookie"))
@@ -57,7 +57,9 @@ async def test_what_is_deleted_lets_one_leave_after_a_day() -> None:
     await at_rest(world, 3)
 
 
-@pytest.mark.parametrize(("full", "words"), [(46.0, "WithinTarget"), ({0: 80.0, 1: 5.0, 2: 5.0, 3: 5.0}, "one is 80%")])
+@pytest.mark.parametrize(
+    ("full", "words"), [(46.0, "WithinTarget"), ({0: 80.0, 1: 5.0, 2: 5.0, 3: 5.0}, "a bookie is 80%")]
+)
 async def test_none_leaves_that_does_not_fit(full: Any, words: str) -> None:
     world = await scaling(4, 55.0, hours=5, behavior=SOON)
     fill(world, full, 4)
@@ -212,4 +214,4 @@ async def test_one_disk_that_is_larger_is_no_room_on_the_others() -> None:
     world.bookies.disks[host(0)] = DiskInfo(90 * 100 * GIB, 90 * 100 * GIB)
     await looks(world, 12, every=SPARSE)
     await at_rest(world, 3)
-    assert "the stored data requires 3" in await why(world)
+    assert "The stored data requires 3" in await why(world)

@@ -43,7 +43,7 @@ async def test_brokers_are_there_before_a_recorded_peak() -> None:
     assert seen[4] == 2, "not half an hour before"
     assert min(world.owned.values()) >= 1, "the new one has its share"
     found, events = await row(world), [e for e in world.journal.events if e.reason == "ScaledOut"]
-    assert len(events) == 1 and "recorded traffic grows 1." in str(events[0])
+    assert len(events) == 1 and "Recorded traffic grows 1." in str(events[0])
     told = (await inputs(world))["forecast"]
     assert told["unit"] == "times" and 1.1 < float(told["value"]) <= 1.25 and "no forecast" not in found["message"]
     until, measured = sizing.answer, parse_time(told["measuredTime"])
@@ -75,10 +75,14 @@ async def test_without_a_forecast_the_same_load_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("answer", "words", "told"),
     [
-        (lambda now: AWAY, f"no forecast: {AWAY}", False),
-        (lambda now: RefusedError("it cannot be read: version"), "no forecast: it cannot be read: version", False),
+        (lambda now: AWAY, f"no forecast, because {AWAY}", False),
+        (
+            lambda now: RefusedError("it cannot be read: version"),
+            "no forecast, because it cannot be read: version",
+            False,
+        ),
         (lambda now: None, "has no result for cluster east yet", False),
-        (result, "no forecast: the sizing result has no traffic profile", True),
+        (result, "no forecast, because the sizing result has no traffic profile", True),
         (
             lambda now: result(now - timedelta(hours=49), rising(now)),
             "no forecast, because recorded traffic ended 49",
@@ -111,7 +115,7 @@ async def test_a_service_that_goes_away_takes_no_forecast_along() -> None:
     assert f"The forecast is from an earlier read, because {AWAY}" in (await row(world))["message"]
     world.restart()
     await minutes(world, loads, 6)
-    assert f"no forecast: {AWAY}" in (await row(world))["message"], "a new operator has read nothing"
+    assert f"no forecast, because {AWAY}" in (await row(world))["message"], "a new operator has read nothing"
 
 
 async def test_a_service_that_hangs_delays_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +164,7 @@ async def test_another_address_is_asked_at_once_and_a_failure_soon_again() -> No
     assert sizing.asked[begun:] == [("http://user:secret@there:81", "east")]
     await minutes(world, loads, 6)
     assert 3 <= len(sizing.asked) - begun <= 5
-    assert f"no forecast: {AWAY}" in (await row(world))["message"], "what the other one said does not count"
+    assert f"no forecast, because {AWAY}" in (await row(world))["message"], "what the other one said does not count"
     sizing.answer = with_peak(world.clock.now())
     await minutes(world, loads, 8)
     assert "more than forecast.sizing.maxAgeSeconds (60)" in (await row(world))["message"]

@@ -145,7 +145,7 @@ async def test_bundles_are_for_brokers_of_the_size_they_have(cpus: tuple[str, st
     world.cluster_status("a", ready=True)
     world.namespace("orders", **AUTO)
     await world.run()
-    assert f"the busiest of 2 brokers gets {busiest} times the mean" in _said(world)
+    assert f"The busiest of 2 brokers gets {busiest} times the mean" in _said(world)
 
 
 async def test_a_sizing_service_that_is_away_does_not_keep_the_namespace_from_being_made() -> None:

@@ -50,8 +50,10 @@ async def test_a_subscription_that_is_deleted_with_unread_messages(caplog: pytes
         w.topic(deletionPolicy="ForceDelete")
         await w.run()
     assert held(w) == {}
-    there = "there with 3000000 unread messages in cluster a"
-    assert events == [("Deleted", f"Delete spec.subscriptions[busy] ({there}): it was removed from the spec")]
+    there = "a subscription with 3000000 unread messages in cluster a"
+    assert events == [
+        ("Deleted", f"Delete spec.subscriptions[busy] ({there}), because the subscription was removed from the spec")
+    ]
 
 
 async def test_a_dispatch_rate_that_is_reset_is_no_event(caplog: pytest.LogCaptureFixture) -> None:
@@ -78,7 +80,9 @@ async def test_an_isolation_policy_whose_cluster_left_the_list(caplog: pytest.Lo
         w.isolation(**SHOP, clusters=["a"])
         await w.run()
     assert set(w.pulsar.isolation["a"]) == {"i"} and not w.pulsar.isolation.get("b")
-    assert events == [("Deleted", "Delete isolation policy i in cluster b: the cluster was removed from spec.clusters")]
+    assert events == [
+        ("Deleted", "Delete isolation policy i in cluster b, because the cluster was removed from spec.clusters")
+    ]
 
 
 @pytest.mark.parametrize("kind", [PIP, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP])
@@ -119,7 +123,7 @@ async def test_partitions_that_are_added_to_a_set_are_one_event() -> None:
     told = w.told()[start:]
     assert {reason for reason, _ in told} == {"Changed"}
     assert sum(int(message.split(" ", 1)[0]) for _, message in told) == 30, "one event for each round"
-    assert all("such as x-" in message and "to 3 (was 2)" in message for _, message in told)
+    assert all("such as x-" in message and "from 2 to 3" in message for _, message in told)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from pulsar_operator.balance.autoscaling.values import (
 from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
 from pulsar_operator.balance.planner.proposal import Advice
 from pulsar_operator.balance.sizing.provisioning import hotter_than_a_broker
+from pulsar_operator.domain.texts import sentence
 
 REBALANCE: Final = "Rebalance"
 FORECAST: Final = "forecast"
@@ -48,7 +49,7 @@ TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
 """Targets that depend on traffic, to which the record applies."""
 UNEVEN = 1.25
 """Ratio of the busiest to the mean load above which bundles should be moved, as in `execution.steady`."""
-WAITS: Final = "brokers are added if the next evaluation confirms the need, because traffic did not grow as much"
+WAITS: Final = "Brokers are added if the next evaluation confirms the need, because traffic did not grow as much"
 LEAD = 900.0
 """Seconds by which a broker is added before a recorded rise, since it must start and get its share."""
 BACK = 7200.0
@@ -142,7 +143,7 @@ def need(facts: BrokerFacts, policy: Policy, now: float, state: State | None = N
         policy,
         lambda signals: _need(replace(facts, signals=tuple(signals)), policy, now, belief),
     )
-    words = "; ".join(filter(None, [found.message, recorded.message]))
+    words = ". ".join(filter(None, [found.message, recorded.message]))
     return found if found.replicas is None else replace(found, message=words)
 
 
@@ -157,7 +158,7 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
     grows = found.replicas is not None and found.replicas > workload.replicas
     advice = _partitions(measured, recorded.hottest) or (() if grows else _rebalance(pressures, policy))
     waits = [WAITS] if believed_of != pressures else []
-    words = "; ".join(filter(None, [found.message, *waits, *(each.message for each in advice)]))
+    words = ". ".join(sentence(each) for each in (found.message, *waits, *(each.message for each in advice)) if each)
     limit = workload.serving * (1 + policy.tolerance) + ROUNDING
     used = all(each.signal.name == CPU for each in believed_of if each.pods * each.ahead.soon > limit)
     inputs = (*found.inputs, *_forecast(recorded, now))
