@@ -157,7 +157,7 @@ class Scenario:
         assert (await self.ask("GET", *schemas, "schema"))["version"] == 0
         await self.ask("POST", *schemas, "schema", body=body)
         await self.settled()
-        assert "version 1 is newer" in self.w.condition(Kind.TOPIC, "x", "Drifted")[2]
+        assert "version 1, which is newer than the declared schema" in self.w.condition(Kind.TOPIC, "x", "Drifted")[2]
         self.declare(empty=True)
         await self.settled()
         assert await self.live() == {key: {} for key in self.wanted()}, "taken back"

@@ -193,8 +193,8 @@ def test_a_bundle_with_unknown_weights_is_not_cut() -> None:
         ([Cell(20, 1.0), Cell(20, 1.0)], "without duplicates"),
         ([Cell(9, 1.0)], "from the lower boundary"),
         ([Cell(99, 1.0)], "upper boundary"),
-        ([Cell(20, -1.0)], "must be >= 0"),
-        ([Cell(20, float("nan"))], "must be >= 0"),
+        ([Cell(20, -1.0)], "must not be negative"),
+        ([Cell(20, float("nan"))], "must not be negative"),
     ],
 )
 def test_cells_of_another_bundle_are_refused(cells: list[Cell], message: str) -> None:

@@ -142,5 +142,5 @@ def test_the_bound_and_what_it_would_be_if_topics_could_be_cut(model: ClusterMod
 
 @pytest.mark.parametrize("base", [-1.0, inf, float("nan")])
 def test_a_base_that_is_none_is_refused_by_name(base: float) -> None:
-    with pytest.raises(ValueError, match=f"broker {C} has base"):
+    with pytest.raises(ValueError, match=f"the base of broker {C} is"):
         plan(based(EVEN, c=base), Options())

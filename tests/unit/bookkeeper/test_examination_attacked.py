@@ -26,7 +26,7 @@ async def looks(ledgers: Ledgers) -> list[LedgerScan]:
         try:
             found.append(await ledgers.whole(token=GONE, final=True))
         except PortError as error:
-            assert "begins again" in str(error)
+            assert "starts again" in str(error)
     return found
 
 

@@ -308,7 +308,7 @@ async def test_what_cannot_be_read_there_is_examined_anew(data: bytes, name: str
         try:
             same(await ledgers.whole(), expected)
         except Exception as error:
-            assert "begins again" in str(error)
+            assert "starts again" in str(error)
     same(await ledgers.whole(), expected)
 
 

@@ -203,7 +203,9 @@ async def test_the_next_copy_begins_after_a_delay_that_doubles() -> None:
     assert len(gaps) >= 3 and all(gap >= FIRST_SECONDS * 2**number for number, gap in enumerate(gaps)), gaps
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused")
-    assert f"ended {len(begun)} times because the other bookies had no room" in text and "tries again at" in text
+    assert (
+        f"was ended {len(begun)} times when the other bookies had too little space" in text and "tries again at" in text
+    )
     world.clock.forward(MOST_SECONDS)
     world.copies = True
     for ordinal in range(2):

@@ -15,7 +15,7 @@ from tests.unit.cluster.test_cluster_rolls import NEW, images, reason, three, ve
 
 MINUTES = 15
 BROKERS = ("east-broker-0", "east-broker-1", "east-broker-2")
-COMPARED = "its errors are compared with those of 2 others"
+COMPARED = "are compared with those of 2 other pods"
 
 
 def canary(spec: Json) -> None:
@@ -140,7 +140,9 @@ async def test_errors_of_before_the_comparison_and_idle_peers_fail_nothing() -> 
 async def test_metrics_that_nobody_can_read_fail_nothing_and_that_is_said() -> None:
     world, first = await watched()
     text = await waits(world)
-    assert f"Pod {first} of another version is" in text and "its errors cannot be compared: metrics of pod" in text
+    assert (
+        f"Pod {first} runs another version and is" in text and "cannot be compared, because the metrics of pod" in text
+    )
     await to_the_end(world)
 
 
@@ -148,7 +150,7 @@ async def test_a_server_without_metrics_is_not_compared() -> None:
     world = await three(canary)
     await world.change(Kind.CLUSTER, "east", version(NEW))
     await world.run()
-    assert "its errors cannot be compared: pod east-zookeeper-" in await waits(world)
+    assert "cannot be compared, because pod east-zookeeper-" in await waits(world)
     assert "has no port for metrics" in await waits(world)
 
 

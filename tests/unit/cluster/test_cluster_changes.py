@@ -41,7 +41,7 @@ def broker_config(spec: Json) -> None:
 @pytest.mark.parametrize(
     ("change", "rolled", "reason"),
     [
-        (images, ["zookeeper", "bookie", "autorecovery", "broker", "proxy"], "image changed from"),
+        (images, ["zookeeper", "bookie", "autorecovery", "broker", "proxy"], "the image changed from"),
         (broker_config, ["broker"], "configuration changed (hash"),
     ],
 )
@@ -241,7 +241,7 @@ def _message_size(spec: Json) -> None:
     ("change", "words"),
     [
         (_reserved, ("spec.broker.config", "metadataStoreUrl")),
-        (_quorum, ("spec.bookkeeper.ensemble.ensembleSize = 3", "raise replicas to 3 or lower")),
+        (_quorum, ("spec.bookkeeper.ensemble.ensembleSize = 3", "Raise replicas to 3 or lower")),
         (_schema, ("spec.broker.replicas", "valid integer")),
         (_message_size, ("spec.broker.maxMessageSize", "lower maxMessageSize")),
     ],

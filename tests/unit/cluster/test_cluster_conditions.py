@@ -25,7 +25,7 @@ from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, D
     ("view", "status", "message"),
     [
         (ClusterView(), "True", "The specification is valid"),
-        (ClusterView(refused=tuple(f"r{n}" for n in range(7))), "False", "r0; r1; r2; r3; r4"),
+        (ClusterView(refused=tuple(f"r{n}" for n in range(7))), "False", "r0. r1. r2. r3. r4"),
         (ClusterView(error="boom"), "Unknown", "boom"),
         (ClusterView(error="boom", refused=("r",)), "False", "r"),
         (ClusterView(name_conflict="taken", refused=("r",), error="boom"), "False", "taken"),
@@ -71,7 +71,7 @@ def test_what_is_in_progress() -> None:
         (
             ClusterView(rollout=RolloutFact(rollout, leaves)),
             "RolloutInProgress",
-            "rollout of the broker pods has replaced 1 of 3",
+            "The rollout of the broker pods has replaced 1 of 3 pods",
         ),
         (ClusterView(scale=ScaleFact(leaves)), "Draining", "4 bundles are left"),
         (ClusterView(stopped_for="No bookie is up"), "Pending", "No bookie is up"),

@@ -46,7 +46,7 @@ async def test_a_pod_that_was_added_and_has_no_place_stops_no_roll(component: st
     await later(world)
     status, found, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
     assert (status, found) == ("True", "Unschedulable")
-    assert f"{extra}, added to 3" in message and "Make room" in message
+    assert f"{extra} was added to 3 pods" in message and "Add capacity" in message
     assert ("lower the number of replicas" in message) == (component == "broker"), "bookies are not taken away"
     template = (await world.get(STATEFUL_SETS, f"east-{component}"))["spec"]["template"]["spec"]
     assert template["containers"][0]["image"].endswith(NEW)
@@ -66,7 +66,9 @@ async def test_what_waits_for_its_tier_names_the_pod_too() -> None:
     await later(world)
     _, found, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
     assert (
-        found == "Unschedulable" and "rollout of the broker pods" in message and "east-bookie-3, added to 3" in message
+        found == "Unschedulable"
+        and "rollout of the broker pods" in message
+        and "east-bookie-3 was added to 3 pods" in message
     )
 
 

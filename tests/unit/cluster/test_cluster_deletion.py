@@ -181,7 +181,7 @@ async def test_children_of_the_previous_object_are_waited_for() -> None:
     for key in await world.keys():
         await world.reconcile(key)
     status = await world.status(Kind.CLUSTER, "east")
-    assert status["blocker"].endswith("of the deleted object of the same name still exists")
+    assert status["blocker"].endswith("of the deleted object of the same name still exists, so nothing is created yet")
     assert {c.verb for c in world.journal.since(mark)} == {"status"}
     assert (await world.get(STATEFUL_SETS, "east-zookeeper")) == old
     await world.run()

@@ -51,9 +51,7 @@ async def test_with_consent_the_entry_stays_in_a_store_that_does_not_answer() ->
     await world.run()
     assert await world.live(Kind.CLUSTER, "west") is None
     assert {CLAIM, ENTRY} <= set(naming(world))
-    assert any(
-        f"{ENTRY} and {CLAIM}" in text and "stay, as was confirmed" in text for text in told(world, "NotDeleted")
-    )
+    assert any(f"{ENTRY} and {CLAIM}" in text and "as was confirmed" in text for text in told(world, "NotDeleted"))
 
 
 async def test_a_lost_store_is_left_with_consent_alone() -> None:

@@ -82,7 +82,7 @@ async def test_topics_that_nobody_declared_keep_it_until_it_is_confirmed(name: s
     topic(world, "west", f"shop/alone/{name}")
     await world.delete(Kind.CLUSTER, "west")
     text = await blocked(world)
-    assert text is not None and "shop/alone (topics in it: 1)" in text
+    assert text is not None and "shop/alone (topics in this cluster: 1)" in text
 
     def confirm(obj: Json) -> None:
         obj["metadata"].setdefault("annotations", {})[ANNOTATION_CONFIRM_DELETE] = "west"

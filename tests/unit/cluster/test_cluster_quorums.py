@@ -95,7 +95,7 @@ async def test_fewer_bookies_than_an_ensemble_are_refused_until_it_is_made_small
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "Accepted")
     assert (status, reason) == ("False", "InvalidSpec")
     assert "spec.bookkeeper.replicas = 2 is less than the recorded ensemble size of 3 bookies" in message
-    assert "set spec.bookkeeper.ensemble.ensembleSize to 2 first" in message
+    assert "Set spec.bookkeeper.ensemble.ensembleSize to 2 first" in message
     assert await everywhere(world) == {"3/3/2"}
     await world.change(Kind.CLUSTER, "east", keeper(4, ensembleSize=2))
     await world.run()

@@ -90,7 +90,7 @@ class ScanStore:
             known = chunk.part(part.alive)
             if not known.first <= part.first <= part.last <= known.last:
                 raise ValueError(
-                    f"{chunk_path(index)} does not contain all examined ledgers, because another writer changed it"
+                    f"another writer changed {chunk_path(index)}, so the node does not contain all examined ledgers"
                 )
             if known != part:  # killed before the head was written
                 self._record.parts[index], self._changed, self._recount = known, True, True

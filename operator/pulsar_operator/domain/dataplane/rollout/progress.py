@@ -53,10 +53,7 @@ def unplaced(tier: Tier) -> Blocker | None:
     if pod is None or pod.problem is None:
         return None
     less = "" if tier.component is Component.BOOKIE else ", or lower the number of replicas"
-    text = (
-        f"Pod {pod.name}, which was added to {tier.record.ran} pods, fits on no node. {pod.problem.message}. Add "
-        f"capacity for the pod{less}"
-    )
+    text = f"Pod {pod.name} was added to {tier.record.ran} pods. {pod.problem.message}. Add capacity for the pod{less}"
     return Blocker(Reason.UNSCHEDULABLE, text)
 
 
