@@ -30,7 +30,7 @@ async def test_a_group_keeps_as_many_bookies_as_its_namespaces_take() -> None:
     await world.settle(60)
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused")
-    assert "namespace shop/orders takes 2 writable bookies of affinity group gold, and 1 would be left" in text
+    assert "namespace shop/orders requires 2 writable bookies of affinity group gold, and only 1 would be left" in text
     assert not world.bookies.servers[host(3)].readonly
 
     group(world, gold=(1, 2, 3), default=(0,))
@@ -56,7 +56,7 @@ async def test_groups_that_cannot_be_read_are_waited_for() -> None:
     world.store.put("/bookies", "{")
     await world.resize(3)
     await world.settle(60)
-    assert "The affinity groups of the bookies are unknown" in (await world.progressing())[2]
+    assert "The affinity groups of the bookies cannot be read" in (await world.progressing())[2]
     assert not world.bookies.servers[host(3)].readonly
 
 
@@ -80,7 +80,11 @@ async def test_a_quorum_that_nobody_declared_shows_in_the_ledgers_of_its_topic()
     await world.resize(2)
     await world.settle(60)
     _, reason, text = await world.progressing()
-    assert reason == "DecommissionRefused" and "persistent://shop/orders/wide" in text and "takes 3 bookies" in text
+    assert (
+        reason == "DecommissionRefused"
+        and "persistent://shop/orders/wide" in text
+        and "requires 3 writable bookies" in text
+    )
 
 
 async def test_a_bookie_in_no_group_of_theirs_leaves() -> None:
@@ -101,15 +105,18 @@ async def test_a_rollout_reports_whose_writes_pause_in_a_group() -> None:
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].setdefault("config", {}).update(config))
     await world.settle()
     pauses = [event.message for event in world.journal.events if event.reason == "TooFewBookies"]
-    assert [text.partition(":")[0] for text in pauses] == ["Replacing east-bookie-3", "Replacing east-bookie-2"]
-    text = "1 writable bookies of affinity group gold are left and namespace shop/orders takes 2"
+    assert [text.partition(" is replaced, ")[0] for text in pauses] == [
+        "While pod east-bookie-3",
+        "While pod east-bookie-2",
+    ]
+    text = "namespace shop/orders requires 2 writable bookies of affinity group gold, but only 1 are left"
     assert all(text in each for each in pauses), pauses
 
 
 GOLD = Groups(frozenset({"gold"}), frozenset({"silver"}))
 CASES = [
     (Bound("n", 2, GOLD, frozenset(FOUR[:3])), FOUR[0], None),
-    (Bound("n", 3, GOLD, frozenset(FOUR[:3])), FOUR[0], "groups gold, silver, and 2 would"),
+    (Bound("n", 3, GOLD, frozenset(FOUR[:3])), FOUR[0], "groups gold, silver, and only 2 would"),
     (Bound("n", 3, GOLD, frozenset(FOUR[:3])), FOUR[3], None),
     (Bound("n", 9, GOLD, frozenset()), FOUR[3], None),
 ]

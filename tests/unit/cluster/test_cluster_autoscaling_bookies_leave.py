@@ -52,7 +52,7 @@ async def test_what_is_deleted_lets_one_leave_after_a_day() -> None:
     assert len(events(world, "ScaledIn")) == 1 and f"Bookie {bookie(3)} was removed" in events(
         world, "BookieDecommissioned"
     )
-    assert any("autoscaling wants 3" in each for each in events(world, "DecommissioningBookie"))
+    assert any("autoscaling requests 3" in each for each in events(world, "DecommissioningBookie"))
     await looks(world, 12, every=SPARSE)
     await at_rest(world, 3)
 
@@ -83,7 +83,7 @@ async def test_one_that_may_not_leave_is_put_back_and_tried_again_a_day_later() 
     world = await to_leave()
     wide = world.ledger(state="CLOSED", size=4).ledger
     await until(world, "DecommissionRefused")
-    assert "takes 4 bookies" in events(world, "DecommissionRefused")[0]
+    assert "requires 4 writable bookies" in events(world, "DecommissionRefused")[0]
     await at_rest(world, 4)
     for _ in range(24):
         world.restart()

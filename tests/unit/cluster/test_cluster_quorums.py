@@ -243,7 +243,7 @@ async def test_a_record_from_an_old_backup_takes_no_copies_away(labels: bool) ->
     assert await everywhere(world) == {"3/3/2"}
     assert (await world.uids(PODS)) == pods
     (message,) = repairs(world)
-    assert f"ConfigMap {RECORD} said 1/1/1" in message and "brokers have 3/3/2" in message
+    assert f"ConfigMap {RECORD} recorded 1/1/1" in message and "brokers use 3/3/2" in message
     assert "1/1/1, set spec.bookkeeper.ensemble" in message
 
 
@@ -343,7 +343,9 @@ async def test_who_records_others_in_the_middle_of_a_pass_is_looked_at_first() -
     assert other == []
     assert await everywhere(world) == {"3/3/1"}
     assert set(given) == {"3/3/2", "3/3/1"}, "never by what nobody asked for"
-    assert len(repairs(world)) == 1 and "said 2/2/2" in repairs(world)[0] and "3/3/1 is on record" in repairs(world)[0]
+    assert (
+        len(repairs(world)) == 1 and "recorded 2/2/2" in repairs(world)[0] and "now records 3/3/1" in repairs(world)[0]
+    )
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -170,7 +170,7 @@ async def test_a_second_cluster_waits_for_the_first_ones_metadata() -> None:
     await world.run()
     status, reason, message = await world.condition(Kind.CLUSTER, "west", "BrokersReady")
     assert (status, reason) == ("False", "WaitingForConfigurationStore")
-    assert "Cluster east" in message
+    assert "cluster east" in message
     assert "west-bookie" in await world.names(STATEFUL_SETS)
     assert "west-broker" not in await world.names(STATEFUL_SETS)
     world.workloads.troubles.clear()

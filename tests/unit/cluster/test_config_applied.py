@@ -91,8 +91,8 @@ async def test_other_keys_are_applied() -> None:
     assert "\nmaxProducersPerTopic=7\n" in text
     assert "batchIndexAcknowledgeEnable" not in text and "managedLedgerOffloadDriver" not in text
     _, _, message = await told(world)
-    assert "write acknowledgmentAtBatchIndexLevelEnabled; " in message
-    assert "this version does not support tiered storage, because no image has an offload driver" in message
+    assert "Write acknowledgmentAtBatchIndexLevelEnabled instead. " in message
+    assert "no image of this version has an offload driver, which tiered storage requires" in message
     assert await world.all_ready() == {}
 
 
@@ -167,5 +167,5 @@ async def test_the_configuration_store_likewise() -> None:
     status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigApplied")
     assert (status, reason) == ("False", "ConfigNotApplied")
     assert 'spec.configurationStore.managed.config key "snapCont" is not applied' in message
-    assert "write snapCount" in message
+    assert "Write snapCount" in message
     assert await world.all_ready() == {}

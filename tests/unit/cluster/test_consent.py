@@ -53,18 +53,18 @@ def test_what_names_a_loss_and_a_rollout() -> None:
     [
         (LOSS, {}, None),
         (LOSS, {"answers": "2026-05-01T22:30:00Z/4"}, None),
-        (LOSS, {"answers": "2026-05-01T22:30:00Z/2"}, "it answers 2026-05-01T22:30:00Z/2"),
-        (LOSS, {"answers": "2026-05-01T22:30:01Z/3"}, "it answers 2026-05-01T22:30:01Z/3"),
-        (LOSS, {"answers": "2026-05-01T22:30:00Z"}, "it answers 2026-05-01T22:30:00Z"),
+        (LOSS, {"answers": "2026-05-01T22:30:00Z/2"}, "its field answers is 2026-05-01T22:30:00Z/2"),
+        (LOSS, {"answers": "2026-05-01T22:30:01Z/3"}, "its field answers is 2026-05-01T22:30:01Z/3"),
+        (LOSS, {"answers": "2026-05-01T22:30:00Z"}, "its field answers is 2026-05-01T22:30:00Z"),
         (LOSS, {"answers": "2026-05-01T22:30:00Z/"}, "its field answers is"),
         (LOSS, {"answers": "2026-05-01T22:30:00Z/-3"}, "its field answers is"),
         (LOSS, {"answers": None}, "it has no field answers"),
         (LOSS, {"bookie": 1}, "it applies to bookie 1"),
         (LOSS, {"expiresTime": timestamp(NOW)}, "it expired at 2026-05-01T23:30:00Z"),
         (ROLLOUT_COMPLETE, {}, None),
-        (ROLLOUT_COMPLETE, {"answers": "5f2/9/01234567"}, "it answers 5f2/9/01234567"),
+        (ROLLOUT_COMPLETE, {"answers": "5f2/9/01234567"}, "its field answers is 5f2/9/01234567"),
         (ROLLOUT_COMPLETE, {"answers": None}, "it has no field answers"),
-        (ROLLOUT_COMPLETE, {"expiresTime": timestamp(NOW)}, "it ended"),
+        (ROLLOUT_COMPLETE, {"expiresTime": timestamp(NOW)}, "it expired"),
     ],
 )
 def test_which_confirmation_answers(question: Question, changes: dict[str, Any], why: str | None) -> None:
@@ -75,7 +75,7 @@ def test_which_confirmation_answers(question: Question, changes: dict[str, Any],
     if why is None:
         assert "is not used" not in text
     else:
-        assert f"The confirmation {question.action.value} that is there is not used: {why}" in text
+        assert f"The existing confirmation {question.action.value} is not used, because {why}" in text
 
 
 def test_what_is_used_keeps_its_time_and_the_number_counts_once_the_status_has_it() -> None:

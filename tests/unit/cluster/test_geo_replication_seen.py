@@ -202,7 +202,7 @@ async def test_pairs_and_trouble_are_told() -> None:
 
     condition, rows = await look(world, east=503, west=back(0))
     assert (condition["status"], condition["reason"]) == ("Unknown", "AdminUnreachable")
-    assert "What east replicates is not known" in condition["message"]
+    assert "The replication from east is not known" in condition["message"]
     assert "connected" not in rows["east-west"] and "backlog" not in rows["east-west"]
 
     condition, rows = await look(world, east=replicator(0), west=back(0))

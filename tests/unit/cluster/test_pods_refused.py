@@ -155,7 +155,7 @@ async def test_a_pod_that_nobody_creates_stops_the_roll_and_goes_back(component:
         await world.run()
     assert await reason(world) == "RolloutFailed"
     message = (await world.condition(Kind.CLUSTER, "east", "Progressing"))[2]
-    assert f"pod {gone} was not created within 600 s" in message
+    assert f"Pod {gone} was not created within 600 s" in message
     assert await all_ready(world) and gone in await images(world, f"east-{component}")
     assert all(image.endswith(OLD) for image in (await images(world, f"east-{component}")).values())
     assert not (await world.status(Kind.CLUSTER, "east")).get("missingPods")

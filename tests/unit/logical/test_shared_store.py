@@ -55,7 +55,7 @@ async def test_the_second_is_a_duplicate_and_names_the_first(kind: Kind) -> None
     declare(w, kind, "second", "twin")
     await w.run()
     status, reason, text = w.condition(kind, "second")
-    assert (status, reason) == ("False", "Duplicate") and f"{kind.value} {NS}/first manages same already" in text
+    assert (status, reason) == ("False", "Duplicate") and f"{kind.value} {NS}/first already manages same" in text
     assert w.condition(kind, "first")[0] == "True" and w.pulsar.snapshot() == before
     w.delete(kind, "first")
     await w.run()

@@ -29,7 +29,7 @@ def test_names_of_system_topics(name: str) -> None:
 def test_names_of_others(name: str) -> None:
     assert not is_system_topic(name)
     assert topic_name_problem(name) is None and system_topic_problem("t", "n", name) is None
-    assert "all topics of namespace pulsar/system are system topics" in (
+    assert "All topics of namespace pulsar/system are system topics" in (
         system_topic_problem("pulsar", "system", name) or ""
     )
     assert system_topic_problem("pulsar", "functions", name) is None

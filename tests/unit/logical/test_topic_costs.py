@@ -113,7 +113,7 @@ async def test_a_new_topic_is_one_event_with_its_properties() -> None:
     await first_pass(world)
     (event,) = world.kube.events[mark:]
     assert event.reason == "Created" and event.message.startswith("Create topic persistent://t/n/x")
-    assert " with properties cost-centre, team: " in event.message
+    assert " with properties cost-centre, team, because " in event.message
 
 
 async def test_a_declared_change_is_no_event_and_one_debug_line_for_each_field(
