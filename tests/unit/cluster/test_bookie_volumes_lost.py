@@ -83,7 +83,7 @@ async def test_what_is_nowhere_else_is_named_and_waits_for_a_confirmation(world:
         await world.run(rounds=50)
         status, reason, text = await world.progressing()
         assert (status, reason) == ("False", "VolumeLost"), f"{other} is no answer"
-        assert "The confirmation LoseLedgers that is there is not used: it" in text, (other, text)
+        assert "The existing confirmation LoseLedgers is not used, because it" in text, (other, text)
     pasted = await confirm(world)
     await world.run(rounds=200)
     assert (await world.progressing())[:2] == ("False", "Ready")

@@ -59,7 +59,7 @@ async def test_a_store_that_does_not_answer_is_not_empty() -> None:
     world.unreachable.add(EXTERNAL.partition(":")[0])
     await go(world, "east")
     found = await blocked(world, "east")
-    assert found is not None and f"zk:{EXTERNAL} does not answer" in found[1]
+    assert found is not None and f"configuration store zk:{EXTERNAL} of the cluster does not answer" in found[1]
     await confirm(world, "east")
     await world.run()
     assert await blocked(world, "east") is None

@@ -91,7 +91,7 @@ async def test_brought_up_each_bookie_registers_with_its_rack(racks: Json) -> No
     await world.run(each=lambda: world.idle_steps(2))
     assert await world.all_ready() == {}
     assert ours(world) == {pod(0): "/a", pod(1): "/b", pod(2): "/a"}
-    assert await told(world) == ("True", "RacksKnown", "Bookies are in 2 racks, by ordinal: /a: 0, 2; /b: 1")
+    assert await told(world) == ("True", "RacksKnown", "Bookies are in 2 racks (ordinals by rack: /a: 0, 2; /b: 1)")
     assert [((await world.row(n)) or {})["rack"] for n in range(3)] == ["/a", "/b", "/a"]
     waits = racks is BY_LABEL
     assert world.dataplane.unplaced == [] and bool(world.dataplane.waited) == waits
@@ -257,7 +257,7 @@ async def test_too_few_racks_are_left() -> None:
     await world.run()
     status, reason, message = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused")
-    assert "would be left in 1 of the 2 racks" in message and await world.replicas() == 3
+    assert "in only 1 of the 2 racks" in message and await world.replicas() == 3
     await racks_to(world, BY_LABEL)
     await world.run(rounds=300)
     assert await world.replicas() == 2
@@ -308,7 +308,7 @@ async def test_paused_nothing_is_written_and_it_is_told() -> None:
     await world.settle(rounds=5)
     assert entries(world) == FOREIGN
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
-    assert [each for each in pending if "racks of bookies into znode /bookies" in each]
+    assert [each for each in pending if "racks of bookies to znode /bookies" in each]
 
 
 def dropping(world: LedgerWorld, lost: int | None) -> list[PortCall]:

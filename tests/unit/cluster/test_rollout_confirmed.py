@@ -49,7 +49,7 @@ async def test_a_confirmation_counts_for_the_whole_rollout_that_it_names(world: 
         await confirm(world, **other)
         await world.settle()
         assert await waits(world) and gone(world) == []
-        assert "The confirmation RollUnderReplicated that is there is not used" in (await world.progressing())[2]
+        assert "The existing confirmation RollUnderReplicated is not used" in (await world.progressing())[2]
     entry = await confirm(world)
     await world.settle()
     assert len(gone(world)) == 3

@@ -21,7 +21,7 @@ async def test_quorums_are_on_record_from_the_first_write_on_and_follow_what_is_
     assert world.switch.writes == []
     result = await world.ensure(quorum=Quorum(2, 2, 2), known_quorum=Quorum(3, 3, 2))
     assert (await record_of(world.kube, "a") or {})["ensemble"] == "2/2/2"
-    assert [action.partition(": ")[2] for action in result.actions] == [
+    assert [action.partition(", because ")[2] for action in result.actions] == [
         "new ledgers get ensemble size and quorums 2/2/2 instead of 3/3/2"
     ]
     world.switch.writes.clear()
@@ -36,7 +36,7 @@ async def test_quorums_are_added_to_a_record_without() -> None:
     before = await record_of(world.kube, "a") or {}
     planned = await world.ensure(quorum=Quorum(2, 2, 2), act=False)
     assert planned.pending == (
-        f"Write ConfigMap a-instance-id with instance id {before['instanceId']}: "
+        f"Write ConfigMap a-instance-id with instance id {before['instanceId']}, because "
         "new ledgers get ensemble size and quorums 2/2/2",
     )
     assert await record_of(world.kube, "a") == before
@@ -76,5 +76,5 @@ async def test_damaged_quorums_are_told_and_nothing_is_written() -> None:
     world.switch.writes.clear()
     result = await world.ensure(quorum=Quorum(3, 3, 2))
     assert (result.ok, result.reason, result.quorum) == (False, Reason.METADATA_CONFLICT, None)
-    assert "data.ensemble: '3/4/2' is not in order" in result.message
+    assert "data.ensemble: '3/4/2' must satisfy ensembleSize >= writeQuorum >= ackQuorum" in result.message
     assert world.switch.writes == []

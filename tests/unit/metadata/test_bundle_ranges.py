@@ -60,6 +60,6 @@ def test_a_range_reads_as_it_is_written(points: list[int]) -> None:
     ],
 )
 def test_what_is_no_range_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match="no range of a bundle"):
+    with pytest.raises(ValueError, match="is not a range of a bundle"):
         range_points(text)
     assert full_bundle(f"t/n/{text}") is None
