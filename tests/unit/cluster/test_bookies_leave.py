@@ -64,7 +64,9 @@ async def test_raised_again_it_stays(step: str) -> None:
     await world.run(rounds=200)
     await well(world)
     assert world.volume(bookie(2)) == uid
-    assert len([event for event in world.journal.events if " stays: " in event.message]) == 1, "said once"
+    assert len([event for event in world.journal.events if " no longer empties bookie " in event.message]) == 1, (
+        "said once"
+    )
 
 
 async def test_raised_again_when_its_cookie_is_gone_it_comes_back_as_a_new_one(world: LedgerWorld) -> None:
@@ -185,7 +187,7 @@ async def test_many_topics_are_unloaded_a_few_at_a_time(world: LedgerWorld) -> N
 async def test_what_cannot_be_done_without_it_is_named(world: LedgerWorld, what: str) -> None:
     if what == "namespace":
         path, data = "/admin/policies/shop/wide", json.dumps({"persistence": {"bookkeeperEnsemble": 3}})
-        said = "namespace shop/wide takes 3"
+        said = "namespace shop/wide requires 3"
     elif what == "ledger":
         wide = world.ledger(state="CLOSED", size=3)
         path, data = ledger_path(wide.ledger), ""

@@ -72,7 +72,7 @@ async def test_an_examination_in_a_pause_is_not_on_record(world: LedgerWorld, ho
     for _ in range(5):
         await world.round()
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
-    assert [each for each in pending if "leaves: spec.bookkeeper.replicas is 2" in each], pending
+    assert [each for each in pending if "is decommissioned, because spec.bookkeeper.replicas is 2" in each], pending
     assert not [path for path in world.store.nodes if path.startswith(SCAN_PATH)]
 
 

@@ -52,7 +52,7 @@ async def test_before_a_removal_begins_the_cluster_says_how_far_it_is() -> None:
     texts = [text for _, _, text in said]
     examining = [place for place, text in enumerate(texts) if "are being examined" in text]
     waiting = "The ledgers are being examined: 20 of about 64"
-    assert f"Bookie {bookie(2)} is to be removed. {waiting}" in texts
+    assert f"Bookie {bookie(2)} is to be removed, but this cannot begin yet. {waiting}" in texts
     again = f"Bookie {bookie(2)} is being decommissioned (step Stopping). The ledgers are being examined"
     assert [text for text in texts if text.startswith(again)], "examined once more when its pod is gone"
     between = said[examining[0] : examining[-1]]
@@ -107,7 +107,10 @@ async def test_a_store_that_does_not_answer_is_said_before_a_removal_begins() ->
     for _ in range(4):
         await world.round()
     status, reason, text = await world.progressing()
-    assert (status, text) == ("True", "A bookie is to be decommissioned. Connection loss"), reason
+    assert (status, text) == (
+        "True",
+        "A bookie is to be decommissioned, but the decommission cannot begin. Connection loss",
+    ), reason
 
 
 async def test_a_bookie_gets_a_new_volume() -> None:

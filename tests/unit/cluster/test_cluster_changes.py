@@ -42,7 +42,7 @@ def broker_config(spec: Json) -> None:
     ("change", "rolled", "reason"),
     [
         (images, ["zookeeper", "bookie", "autorecovery", "broker", "proxy"], "the image changed from"),
-        (broker_config, ["broker"], "configuration changed (hash"),
+        (broker_config, ["broker"], "the configuration changed (hash"),
     ],
 )
 async def test_a_change_is_rolled_one_by_one_in_order_and_only_where_it_applies(

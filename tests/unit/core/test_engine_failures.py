@@ -148,7 +148,7 @@ def test_a_new_object_and_one_that_is_being_deleted_say_so_too() -> None:
         await run(kube, fails, seconds=10)
         ready = ready_of(kube, Kind.TENANT)
         assert (ready["status"], ready["reason"]) == ("Unknown", "InternalError")
-        assert "being deleted" in ready["message"]
+        assert "The deletion of the object cannot continue" in ready["message"]
 
     run_virtual(scenario())
 

@@ -107,7 +107,7 @@ async def test_what_is_gone_is_gone(bench: Bench, name: str) -> None:
         (409, answer("the UID in the precondition (u) does not match", 409), {}, ConflictError, "UID", None),
         (403, answer("pdb disruptions allowed is negative", 403), {}, RefusedError, "negative", None),
         (403, answer('User "x" cannot create resource "pods/eviction" in API group "" in the namespace "ns"', 403), {},
-         ForbiddenError, "may not create pods/eviction in Kubernetes namespace ns", None),
+         ForbiddenError, "has no permission to create pods/eviction in Kubernetes namespace ns", None),
         (503, answer(VIOLATES, 503, causes=[CAUSE]), {}, UnavailableError, "HTTP 503", None),
         (504, answer("couldn't update PodDisruptionBudget", 504), {}, DeadlineError, "couldn't update", None),
     ],

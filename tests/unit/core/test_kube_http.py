@@ -141,22 +141,22 @@ async def test_errors(
         (
             'statefulsets.apps is forbidden: User "system:serviceaccount:ops:o" cannot list resource "statefulsets" in '
             'API group "apps" in the namespace "b"',
-            "the operator may not list statefulsets.apps in Kubernetes namespace b",
+            "the operator has no permission to list statefulsets.apps in Kubernetes namespace b",
         ),
         (
             'secrets "x" is forbidden: User "o" cannot patch resource "secrets" in API group "" in the namespace "b": '
             'requires one of ["container.secrets.update"] permission(s).',
-            "the operator may not patch secrets in Kubernetes namespace b",
+            "the operator has no permission to patch secrets in Kubernetes namespace b",
         ),
         (
             'pulsartenants.pulsaroperator.io is forbidden: User "o" cannot list resource "pulsartenants" in API group '
             '"pulsaroperator.io" at the cluster scope',
-            "the operator may not list pulsartenants.pulsaroperator.io in the whole Kubernetes cluster",
+            "the operator has no permission to list pulsartenants.pulsaroperator.io in the whole Kubernetes cluster",
         ),
         (
             'pulsartopics.pulsaroperator.io "t" is forbidden: User "o" cannot patch resource "pulsartopics/status" in '
             'API group "pulsaroperator.io" in the namespace "b"',
-            "the operator may not patch pulsartopics/status.pulsaroperator.io in Kubernetes namespace b",
+            "the operator has no permission to patch pulsartopics/status.pulsaroperator.io in Kubernetes namespace b",
         ),
     ],
 )
@@ -316,7 +316,7 @@ async def test_a_status_write_of_an_old_version_never_reaches_another_object(ben
 
 
 def test_only_declared_types() -> None:
-    with pytest.raises(ValueError, match=r"declare it in ports/kube\.py"):
+    with pytest.raises(ValueError, match=r"Declare it in ports/kube\.py"):
         resource_of({"apiVersion": "batch/v1", "kind": "Job"})
     assert resource_path(CUSTOM[Kind.TOPIC], None) == "/apis/pulsaroperator.io/v1alpha1/pulsartopics"
 

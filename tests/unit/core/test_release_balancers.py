@@ -88,7 +88,7 @@ async def test_brokers_that_do_not_answer_keep_nobody() -> None:
         cluster("gone", balancer=HELD, endpoints=ENDPOINTS), cluster("east", balancer=HELD, endpoints=ENDPOINTS)
     )
     first, second = await released(objects, admin)
-    assert "The settings of Pulsar's balancer in pulsar/gone were NOT restored: no answer" in first
+    assert "The settings of Pulsar's balancer in PulsarCluster pulsar/gone were NOT restored: no answer" in first
     assert "loadBalancerSheddingEnabled" in first
     assert "pulsar/east" in second and len(admin.calls) == 2
 
@@ -107,6 +107,6 @@ async def test_an_error_that_nobody_expects_keeps_no_other(monkeypatch: pytest.M
     )
     first, second = await released(objects, admin)
     assert (
-        "The settings of Pulsar's balancer in pulsar/gone were NOT restored: KeyError"
+        "The settings of Pulsar's balancer in PulsarCluster pulsar/gone were NOT restored: KeyError"
     ) in first and "hunter2" not in first
-    assert "The settings of Pulsar's balancer in pulsar/east were restored" in second
+    assert "The settings of Pulsar's balancer in PulsarCluster pulsar/east were restored" in second

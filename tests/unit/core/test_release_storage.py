@@ -110,7 +110,7 @@ async def test_a_value_of_another_client_stays(world: World) -> None:
 @pytest.mark.parametrize("renewal", [None, Renewal(Cause.ASKED, "SMART errors", "uid")])
 async def test_a_bookie_that_leaves_takes_entries_again(world: World, renewal: Renewal | None) -> None:
     world.leaves(renewal=renewal)
-    assert await world.released() == [f"PulsarCluster pulsar/east: bookie {BOOKIE} made writable"]
+    assert await world.released() == [f"PulsarCluster pulsar/east: Bookie {BOOKIE} was made writable"]
     assert not world.readonly
     record = parse_decommission_record(world.data(DECOMMISSION_RECORD_PATH) or b"")
     assert record is not None and record.restored, "an operator that is installed again knows"
@@ -139,7 +139,7 @@ async def test_a_bookie_that_does_not_answer_is_reported_with_the_command(world:
     world.leaves()
     world.bookies.failing.add(HOST)
     restored, said = await world.released()
-    assert "restored to 0 s" in restored and f"bookie {BOOKIE} NOT made writable" in said
+    assert "restored to 0 s" in restored and f"Bookie {BOOKIE} was NOT made writable" in said
     words = shlex.split(said.partition("run: ")[2])
     assert words[:7] == ["kubectl", "-n", "pulsar", "exec", "east-bookie-2", "--", "python3"]
     compile(words[-1], "command", "exec")
@@ -155,7 +155,7 @@ async def test_a_store_that_does_not_answer_is_reported_with_the_commands_and_ke
     assert "restored to 0 s" in restored
     delay, bookie = [line for line in said if "pulsar/west" in line]
     assert "NOT restored" in delay and delay.endswith("bin/bookkeeper shell lostbookierecoverydelay -s 0")
-    assert f"bookie {BOOKIE} NOT made writable" in bookie
+    assert f"Bookie {BOOKIE} was NOT made writable" in bookie
 
 
 LEAK = "https://u:hunter2@h/ token=hunter2"

@@ -211,7 +211,7 @@ def test_a_pulsar_that_is_not_there() -> None:
     with pytest.raises(ExportError, match="nothing was read: no answer to brokers/version") as raised:
         run_virtual(exported(Failing(lambda call: True)))
     assert "curl http://a:8080/admin/v2/brokers/health" in str(raised.value)
-    again = "run again: pulsar-operator export --admin-url http://a:8080 --instance prod --namespace apps"
+    again = "run the export again: pulsar-operator export --admin-url http://a:8080 --instance prod --namespace apps"
     assert str(raised.value).endswith(again)
 
 
@@ -311,9 +311,9 @@ def test_an_export_without_some_topics_has_a_code_of_its_own(
     options = ["--tenants", "t|u", "--topic-sets", "2", "--no-schemas"]
     assert run(["export", "--admin-url", server.url, "--output", file, *options]) == 3
     err = capsys.readouterr().err
-    assert "2 things could not be read" in err and "subscriptions could not be read" in err
+    assert "2 items could not be read" in err and "subscriptions could not be read" in err
     again = f"--admin-url {server.url} --tenants 't|u' --topic-sets 2 --output '{file}' --no-schemas\n"
-    assert f"run again: pulsar-operator export {again}" in err
+    assert f"run the export again: pulsar-operator export {again}" in err
 
 
 async def test_what_goes_away_in_the_meantime_is_no_failure(pulsar: ExportPulsar) -> None:
@@ -341,7 +341,7 @@ async def test_the_cluster_that_answers(pulsar: ExportPulsar) -> None:
             raise RefusedError("not a super user", status=401)
 
     admin.before.append(refuse)
-    with pytest.raises(ExportError, match=r"which of the clusters \(a, b\) answers: .* --cluster"):
+    with pytest.raises(ExportError, match=r"which of the clusters \(a, b\) answers\. .* --cluster"):
         await exported(admin)
 
 

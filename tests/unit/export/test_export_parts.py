@@ -113,7 +113,9 @@ async def test_what_cannot_be_declared_is_named(admin: FakeAdmin) -> None:
     assert f'{p}subscriptions["only-one"] does not exist in 1 of the partitions' in said
     assert f'{p}subscriptions["orders"].replicated differs between the partitions' in said
     assert f'{p}subscriptions["a/b"].properties differ between the partitions' in said
-    assert f"{p}schema: version 0 of type KEY_VALUE_OF_A_NEWER_PULSAR: the field has no such type" in said
+    assert any(
+        "KEY_VALUE_OF_A_NEWER_PULSAR is not exported, because the field has no such type" in note for note in said
+    )
     assert len([note for note in said if "the API server would refuse them" in note]) == 70 + 3 - 64
     assert any(
         'subscriptions["orders"].properties are not exported, because these values may be secret: "api-token"' in note

@@ -34,7 +34,10 @@ async def test_what_was_compacted_blocks(name: str, entries: int, cluster: str) 
     status, reason, message = w.condition(Kind.TOPIC, name, "DeletionBlocked")
     assert (status, reason) == ("True", "NotEmpty")
     assert f"topic {name} still has 5000 entries (205000 bytes) in cluster {cluster}" in message
-    assert "If these messages are no longer needed, set spec.deletionPolicy to ForceDelete. To leave Pulsar" in message
+    assert (
+        "If these messages are no longer needed, set spec.deletionPolicy to ForceDelete. To release the object"
+        in message
+    )
     assert not [write for write in w.admin.writes if write[0] == "DELETE"]
 
 

@@ -79,7 +79,7 @@ async def test_all_are_counted_and_each_counts() -> None:
     w.pulsar.topics["a"].pop("persistent://t/n/x7")
     w.restart()
     await w.run()
-    assert "7 in all" in w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")[2]
+    assert "contains 7 objects" in w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")[2]
     confirm(w, Kind.NAMESPACE, "n", answer)
     await w.run()
     assert len(there(w)) == 7, "that was an answer to another question"

@@ -288,7 +288,7 @@ async def test_partitions_of_a_topic_that_is_gone_do_not_keep_the_others() -> No
     assert {each for each in w.local() if int(each.split("-")[1]) >= 25} == {"x-25-partition-0", "x-25-partition-1"}
     message = w.condition(SET, "s")[2]
     assert "x-25: Pulsar does not delete a topic that is replicated" in message
-    assert "deletionPolicy Retain" in message and "ForceDelete" not in message
+    assert "Set deletionPolicy to Retain" in message and "ForceDelete" not in message
 
 
 async def test_nobody_counts_up_to_a_number_that_a_client_made_up() -> None:

@@ -246,7 +246,9 @@ async def test_a_record_without_room_keeps_the_set_from_making_topics_and_from_n
     assert w.local() == {"a0", "a1", "a2"}
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("False", "NotEmpty")
-    assert message.startswith("New topics are not created: 2 topics that left the set still exist in Pulsar")
+    assert message.startswith(
+        "New topics are not created, because 2 topics that were removed from the set still exist in Pulsar"
+    )
     w.topics("s", names=["a0", "b1", "b2", "b3"], deletionPolicy="Delete", template={"policies": {"maxConsumers": 3}})
     await w.wait(60)
     assert w.policies("a0")["maxConsumers"] == 3

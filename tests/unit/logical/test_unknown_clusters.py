@@ -23,7 +23,7 @@ async def refused(w: LogicalWorld, kind: Kind, name: str, field: str) -> None:
     status, reason, message = w.condition(kind, name, "Accepted")
     assert (status, reason) == ("False", "InvalidSpec")
     assert f"spec.{field} names 'typo', which is no cluster of the instance (the instance has: a, b, c)" in message
-    assert "correct the name, or create a PulsarCluster with that clusterName" in message
+    assert "Correct the name, or create a PulsarCluster with that clusterName" in message
     assert "The operator refuses the complete list, and Pulsar keeps the last valid list" in message
     assert w.condition(kind, name)[0] == "False"
     assert w.condition(kind, name, "Drifted")[2] == "The state in Pulsar matches the accepted part of the spec"

@@ -101,7 +101,11 @@ LOST, CONFLICT = Reason.METADATA_LOST, Reason.METADATA_CONFLICT
             CONFLICT,
             "bookies refuse to start with the instance id of another store",
         ),
-        (facts(store_id=OTHER, confirmations=adopting(OURS)), CONFLICT, "is not used: it answers id-ours"),
+        (
+            facts(store_id=OTHER, confirmations=adopting(OURS)),
+            CONFLICT,
+            "is not used, because its field answers is id-ours",
+        ),
         # a copy of another cluster's record
         (facts(record=INITIALIZED, store_id=OURS, marker=FOREIGN), CONFLICT, "by cluster 'd'"),
         (
@@ -123,9 +127,9 @@ LOST, CONFLICT = Reason.METADATA_LOST, Reason.METADATA_CONFLICT
         ),
         (facts(record=replace(INITIALIZED, cluster_name="d"), store_id=OURS), CONFLICT, "belongs to cluster 'd'"),
         # nonsense
-        (facts(store_id=""), CONFLICT, "no instance id"),
-        (facts(store_id="a b", record=INITIALIZED), CONFLICT, "no instance id"),
-        (facts(store_id="x" * 200), CONFLICT, "no instance id"),
+        (facts(store_id=""), CONFLICT, "is not an instance id"),
+        (facts(store_id="a b", record=INITIALIZED), CONFLICT, "is not an instance id"),
+        (facts(store_id="x" * 200), CONFLICT, "is not an instance id"),
     ],
 )
 def test_refuses_in_words(given_facts: IdentityFacts, reason: Reason, words: str) -> None:

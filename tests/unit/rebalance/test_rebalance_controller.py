@@ -179,7 +179,7 @@ async def test_a_split_is_not_made_once_an_expression_cannot_be_evaluated(world:
         (another_move, "no longer on"),
         (another_split, "is no longer a bundle"),
         (namespace_gone, "no longer exists"),
-        (broker_gone, "is gone"),
+        (broker_gone, "no longer exists"),
     ],
 )
 async def test_the_first_surprise_stops_it(world: BalancingWorld, surprise: Any, words: str) -> None:

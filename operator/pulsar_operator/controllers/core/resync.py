@@ -109,7 +109,7 @@ class Resync:
         why = f"{type(error).__name__}: {error}"
         # The same words every half a minute, for each kind, would hide the others.
         level = logging.DEBUG if self._failing.get(place) == why else logging.WARNING
-        log.log(level, "Cannot list %s, trying again in %.1f s: %s", _text(place), delay, error)
+        log.log(level, "The operator cannot list %s and tries again in %.1f s: %s", _text(place), delay, error)
         self._failing[place] = why
         if self._world.cache is not None:
             self._world.cache.unlisted(place)

@@ -24,6 +24,7 @@ from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Sco
 from pulsar_operator.controllers.logical.topic_deletion import Unused, delete_in, users, whole_of
 from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.policies import Call
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import NotFoundError, PortError, RefusedError
 
 Present = Mapping[str, Sequence[str]]
@@ -165,7 +166,7 @@ class TopicDeletion:
                         "Pulsar does not delete a topic that is replicated, and the operator cannot end the "
                         f"replication of topic {self.path[-1]} ({error})"
                     )
-                    return Blocker(Reason.NOT_EMPTY, f"{text}: {self.remedy}")
+                    return Blocker(Reason.NOT_EMPTY, f"{text}. {sentence(self.remedy)}")
             except AdminUnreachableError as error:
                 if not self.force:
                     raise
