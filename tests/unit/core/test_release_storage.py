@@ -140,7 +140,7 @@ async def test_a_bookie_that_does_not_answer_is_reported_with_the_command(world:
     world.bookies.failing.add(HOST)
     restored, said = await world.released()
     assert "restored to 0 s" in restored and f"Bookie {BOOKIE} was NOT made writable" in said
-    words = shlex.split(said.partition("run: ")[2])
+    words = shlex.split(said.partition("Run: ")[2])
     assert words[:7] == ["kubectl", "-n", "pulsar", "exec", "east-bookie-2", "--", "python3"]
     compile(words[-1], "command", "exec")
     assert """b'{"readOnly": false}'""" in words[-1]

@@ -87,7 +87,7 @@ async def test_a_result_of_an_older_job_has_no_profile(served: Served) -> None:
             "verdict.hottest: .* not a valid target load",
         ),
         (b"[", RefusedError, "cannot be read"),
-        (503, UnavailableError, "answered 503"),
+        (503, UnavailableError, "returned HTTP 503"),
     ],
 )
 async def test_what_cannot_be_is_refused(served: Served, answer: Any, error: type[Exception], words: str) -> None:
@@ -155,7 +155,7 @@ async def test_a_result_of_another_cluster_is_none(served: Served) -> None:
     url, answers = served
     answers["/v1/sizing/west"] = OLD
     for read in (HttpSizing().outlook, HttpSizing().latest):
-        with pytest.raises(RefusedError, match="is of cluster east, not of west"):
+        with pytest.raises(RefusedError, match="belongs to cluster east, not to west"):
             await read(url, "west")
 
 
@@ -167,7 +167,7 @@ async def test_a_service_that_sends_elsewhere_is_not_followed(served: Served) ->
         return web.Response(status=302, headers={"Location": f"{url}/v1/sizing/west"})
 
     answers["/v1/sizing/east"] = elsewhere
-    with pytest.raises(UnavailableError, match="answered 302"):
+    with pytest.raises(UnavailableError, match="returned HTTP 302"):
         await HttpSizing().outlook(url, "east")
 
 

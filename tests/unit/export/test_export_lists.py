@@ -74,4 +74,4 @@ async def test_a_property_that_sounds_like_a_secret_is_named_only(admin: FakeAdm
     await plain(admin, "PUT", "namespaces", "t", "n", "properties", body={"db-password": "s3cr3t"})
     found = await exported(admin)
     assert "s3cr3t" not in text_of(found)
-    assert [note for note in notes(found) if "db-password" in note and "may be a secret" in note]
+    assert [note for note in notes(found) if "db-password" in note and "may be secret" in note]

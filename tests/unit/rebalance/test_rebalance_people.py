@@ -68,7 +68,9 @@ async def test_topics_and_clients_that_reconnect_are_counted(world: BalancingWor
     assert moves and proposal["topics"] == topics > 0
     assert proposal["clients"] == sum(each["clients"] for each in moves) == 2 * topics
     (told,) = [each["message"] for each in world.status()["conditions"] if each["type"] == "ProposalReady"]
-    assert f"{topics} topics move and {2 * topics} producers and consumers reconnect, in about " in told
+    assert (
+        f"{topics} topics move and {2 * topics} producers and consumers reconnect. The execution takes about " in told
+    )
 
 
 async def test_reasons_show_the_loads_at_their_step(world: BalancingWorld) -> None:

@@ -126,8 +126,11 @@ async def test_a_drain_asks_for_no_statistics_of_topics(mode: str, monkeypatch: 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ([], "because the value at the top is of type array instead of map"),
-        ({"shop/orders": 5}, "because the value for a namespace is of type number instead of map"),
+        ([], "not a broker-stats/topics document, because the value at the top is of type array instead of map"),
+        (
+            {"shop/orders": 5},
+            "not a broker-stats/topics document, because the value for a namespace is of type number instead of map",
+        ),
         (None, "empty, because the broker has no statistics yet (it computes them once a minute)"),
         ({"shop/orders": {"b": {"d": {"t": {"x": [[[[[[[[[[[[[[]]]]]]]]]]]]]] * 9}}}}}, None),
     ],
@@ -142,7 +145,9 @@ async def test_an_answer_that_is_none_is_reported_of_its_broker(
     stats = world.pulsar._stats
     monkeypatch.setattr(world.pulsar, "_stats", lambda broker: answer if broker == odd else stats(broker))
     observed = await traffic_of(world).observe()
-    assert observed.silent == ({odd: f"statistics of broker {odd} (its answer is {words})"} if words else {})
+    assert observed.silent == (
+        {odd: f"the statistics of broker {odd} cannot be used (the answer of the broker is {words})"} if words else {}
+    )
     assert sum(len(cells.cells()) for cells in observed.cells.values()) == 24 + (words is None)
 
 
@@ -156,7 +161,9 @@ async def test_a_broker_that_does_not_name_its_bundles_is_asked_for_nothing_more
     seen = asked_of(world, monkeypatch)
     for observe in (traffic_of(world).observe, traffic_of(world).observe_bundles):
         observed = await observe()
-        assert [each.partition(" (")[0] for each in observed.silent.values()] == [f"bundles of broker {silent}"]
+        assert [each.partition(" (")[0] for each in observed.silent.values()] == [
+            f"the bundles of broker {silent} cannot be used"
+        ]
     assert silent not in {broker for broker, _ in seen}
 
 

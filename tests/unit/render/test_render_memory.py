@@ -35,7 +35,7 @@ def test_a_limit_below_heap_and_direct_memory_is_refused(field: str) -> None:
     jvm = {"heap": "1g", "directMemory": "512m"}
     (problem,) = spec_problems(spec_with(FIELDS[field], jvm=jvm, resources=limits("1535Mi")))
     assert problem.startswith(f"{field}.resources.limits.memory = 1535 MiB is less than a heap of 1024 MiB and 512 MiB")
-    assert f"Raise it to more than 1536Mi, or set {field}.jvm.heap" in problem
+    assert f"Raise the limit to more than 1536Mi, or set {field}.jvm.heap" in problem
     for enough in ("1536Mi", "2Gi", "1610612736", "2G"):
         assert spec_problems(spec_with(FIELDS[field], jvm=jvm, resources=limits(enough))) == []
 
