@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 from pulsar_start import java, layering, zookeeper
+from pulsar_start.advertised import await_listeners
 from pulsar_start.components import COMPONENTS, Component, component_named
 from pulsar_start.errors import StartError
 from pulsar_start.files import read, read_if_there, write_atomically
@@ -83,6 +84,8 @@ def prepare(component: Component, environ: Mapping[str, str], say: Callable[[str
         stock = read(paths.stock_conf / component.conf_file)
         if component.name == "bookie":
             overrides |= _await_turn(stock, overrides, tuning, environ, lambda line: say(f"{component.name}: {line}"))
+        if component.name == "broker":
+            overrides |= await_listeners(environ, lambda line: say(f"{component.name}: {line}"))
         write_atomically(conf, layering.layer(stock, overrides))
     say(f"{component.name}: java {layering.describe_arguments(tuning)}")
     # What is computed protects data, so it comes last and counts.

@@ -34,7 +34,7 @@ AREAS: dict[str, str] = {
     "rolls": "rolling changes of clusters of several replicas",
     "bookies": "bookies that are lost or leave",
     "geo": "several clusters of one instance",
-    "security": "authentication, authorization, TLS",
+    "security": "external listeners, authentication, authorization, TLS",
     "storage": "what storage that fails does to topics",
     "safety": "what users do that must lose nothing and leave nothing stuck",
 }
@@ -75,6 +75,7 @@ SLICES: Sequence[Slice] = (
     Slice("geo", 6, "a replicator that is connected and delivers nothing"),
     Slice("security", 1, "clients with tokens of ServiceAccounts, and those that are refused"),
     Slice("security", 2, "connections through a proxy that outlive their tokens", soak=True),
+    Slice("security", 3, "clients outside without a proxy while brokers come and go, and a bundle moves"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
     Slice("safety", 2, "the release of the chart pulsar uninstalled with live tenants, and installed again"),

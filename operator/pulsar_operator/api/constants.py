@@ -161,6 +161,7 @@ class ConditionType(StrEnum):
     SCALING_ACTIVE = "ScalingActive"
     BALANCING_ACTIVE = "BalancingActive"
     BROKERS_READY = "BrokersReady"
+    LISTENERS_READY = "ListenersReady"
     PROXIES_READY = "ProxiesReady"
     UP_TO_DATE = "UpToDate"
     # PulsarRebalance
@@ -230,6 +231,7 @@ class Reason(StrEnum):
     RACK_UNKNOWN = "RackUnknown"
     RACKS_UNREADABLE = "RacksUnreadable"
     TOO_FEW_RACKS = "TooFewRacks"
+    ADDRESS_PENDING = "AddressPending"
     FOREIGN_VOLUME = "ForeignVolume"
     VOLUME_LOST = "VolumeLost"
     REPLACING_VOLUME = "ReplacingVolume"

@@ -47,6 +47,8 @@ _OTHERS = {
     # A node of another rack may come.
     Reason.RACK_UNKNOWN,
     Reason.TOO_FEW_RACKS,
+    # A load balancer gets its address from the cloud, or from whoever installs one.
+    Reason.ADDRESS_PENDING,
     # The other cluster comes back, or the network between both.
     Reason.WAITING_FOR_REPLICATION,
     Reason.NOT_CONNECTED,

@@ -77,6 +77,58 @@ SERVICE_CHANGES: dict[str, tuple[Json, Json, str | None]] = {
     "class-with-type": ({}, ONE_CLASS, None),
 }
 """Name -> spec.proxy.service before, a merge patch of it, and a fragment of the refusal."""
+INSIDE = {"type": "ClusterIP", "port": 6660}
+LISTENER_FIELDS: dict[str, tuple[Json, str | None]] = {
+    "node-port": ({"type": "NodePort", "host": "nodes.example.com"}, None),
+    "node-port-address": ({"type": "NodePort", "host": "[2001:db8::1]"}, None),
+    "node-port-without-host": ({"type": "NodePort"}, "host is required with type NodePort"),
+    "host-of-balancer": ({"type": "LoadBalancer", "host": "a"}, "host is required with type NodePort and not allowed"),
+    "host-with-port": ({"type": "NodePort", "host": "a.example.com:1"}, "should match"),
+    "host-with-underscore": ({"type": "NodePort", "host": "a_b"}, "should match"),
+    "balancer": ({"type": "LoadBalancer", "loadBalancerClass": "a/b", "externalTrafficPolicy": "Local"}, None),
+    "class-of-node-port": ({"type": "NodePort", "host": "a", "loadBalancerClass": "a/b"}, "need type LoadBalancer"),
+    "local-node-port": ({"type": "NodePort", "host": "a", "externalTrafficPolicy": "Local"}, "need type LoadBalancer"),
+    "inside": ({"type": "ClusterIP"}, None),
+    "template": ({"type": "Given", "addressTemplate": "b{ordinal}.example.com:6650"}, None),
+    "template-without-ordinal": ({"type": "Given", "addressTemplate": "b.example.com:6650"}, "should match"),
+    "template-without-port": ({"type": "Given", "addressTemplate": "b{ordinal}.example.com"}, "should match"),
+    "template-of-node-port": (
+        {"type": "NodePort", "host": "a", "addressTemplate": "b{ordinal}:1"},
+        "type Given needs exactly one of addresses and addressTemplate",
+    ),
+    "given-nothing": ({"type": "Given"}, "type Given needs exactly one of addresses and addressTemplate"),
+    "given-both": (
+        {"type": "Given", "addresses": ["a:1", "b:1"], "addressTemplate": "b{ordinal}:1"},
+        "type Given needs exactly one of addresses and addressTemplate",
+    ),
+    "list": ({"type": "Given", "addresses": ["a:1", "b:1", "[::1]:1"]}, None),
+    "list-too-short": ({"type": "Given", "addresses": ["a:1"]}, "has fewer addresses than there may be brokers"),
+    "list-twice": ({"type": "Given", "addresses": ["a:1", "a:1"]}, "Duplicate value"),
+    "name-internal": ({"type": "ClusterIP", "name": "internal"}, "name must not be one of internal"),
+    "name-hyphen": ({"type": "ClusterIP", "name": "a-b"}, "should match"),
+    "name-long": ({"type": "ClusterIP", "name": "abcdefghijk"}, "Too long"),
+    "port-taken": ({"type": "ClusterIP", "port": 6650}, "port must not be one of 6650"),
+    "port-low": ({"type": "ClusterIP", "port": 80}, "greater than or equal to 1024"),
+    "type-of-strimzi": ({"type": "nodeport"}, "Unsupported value"),
+}
+"""Name -> fields of the one listener in spec.listeners and a fragment of the refusal; None = accepted."""
+LISTENER_LISTS: dict[str, tuple[Json, str | None]] = {
+    "two": ({"listeners": [{"name": "a", **INSIDE}, {"name": "b", **INSIDE, "port": 6661}]}, None),
+    "two-of-one-port": (
+        {"listeners": [{"name": "a", **INSIDE}, {"name": "b", **INSIDE}]},
+        "two listeners of the same port",
+    ),
+    "two-of-one-name": ({"listeners": [{"name": "a", **INSIDE}, {"name": "a", **INSIDE}]}, "Duplicate value"),
+    "none": ({"listeners": []}, "at least 1 items"),
+    "list-for-autoscaling": (
+        {
+            "listeners": [{"name": "a", "type": "Given", "port": 6660, "addresses": ["a:1", "b:1"]}],
+            "broker": {"autoscaling": {"minReplicas": 2, "maxReplicas": 3}},
+        },
+        "has fewer addresses than there may be brokers",
+    ),
+}
+"""Name -> a merge patch of the specification and a fragment of the refusal; None = accepted."""
 DUAL = {"ipFamilyPolicy": "RequireDualStack"}
 PLATFORMS: dict[str, tuple[Json, str | None]] = {
     "openshift": ({"podSecurity": "Platform"}, None),

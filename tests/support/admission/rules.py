@@ -10,7 +10,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic import SYSTEM_SUFFIX, SYSTEM_TOPICS
-from tests.support.admission.pods import PLATFORMS, POD_PATCHES, SERVICES
+from tests.support.admission.pods import LISTENER_FIELDS, LISTENER_LISTS, PLATFORMS, POD_PATCHES, SERVICES
 from tests.support.admission.samples import minimal
 
 Json = dict[str, Any]
@@ -199,6 +199,17 @@ CREATES: tuple[Create, ...] = (
     *(
         Create(PC, f"service-{name}", {"proxy": {"service": service}}, refused)
         for name, (service, refused) in SERVICES.items()
+    ),
+    *(
+        Create(PC, f"listener-{name}", {"listeners": [{"name": "external", "port": 6660, **fields}]}, refused)
+        for name, (fields, refused) in LISTENER_FIELDS.items()
+    ),
+    *(Create(PC, f"listeners-{name}", patch, refused) for name, (patch, refused) in LISTENER_LISTS.items()),
+    Create(
+        PC,
+        "listeners-of-standalone",
+        {**STANDALONE, "listeners": [{"name": "a", "type": "ClusterIP", "port": 6660}]},
+        "belongs to mode Distributed",
     ),
     *(
         Create(kind, f"platform-{name}", {"platform": platform}, refused)

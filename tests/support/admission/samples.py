@@ -59,7 +59,24 @@ FieldKey = tuple[type[BaseModel], str]
 OPAQUE: Json = {"nested": {"list": [1, {"deep": True}], "text": "kept"}}
 """Content of a field the schema does not look into."""
 
+LISTENERS: list[Json] = [
+    {"name": "nodes", "type": "NodePort", "port": 6660, "host": "nodes.example.com", "annotations": {"a": "b"}},
+    {
+        "name": "balancers",
+        "type": "LoadBalancer",
+        "port": 6661,
+        "loadBalancerClass": "example.com/one",
+        "loadBalancerSourceRanges": ["10.0.0.0/8"],
+        "externalTrafficPolicy": "Local",
+    },
+    {"name": "inside", "type": "ClusterIP", "port": 6662},
+    {"name": "gateway", "type": "Given", "port": 6663, "addressTemplate": "b{ordinal}.example.com:6650"},
+    {"name": "listed", "type": "Given", "port": 6664, "addresses": [f"b.example.com:{n + 1}" for n in range(1024)]},
+]
+"""A listener of each type, with every field that it may have."""
+
 VALUES: Mapping[FieldKey, Any] = {
+    (PulsarClusterSpec, "listeners"): LISTENERS,
     (Storage, "size"): "7Gi",
     (JournalVolumes, "size"): "7Gi",
     (LedgerVolumes, "size"): "7Gi",
@@ -136,7 +153,7 @@ EXCLUDED: Mapping[FieldKey, frozenset[FieldKey]] = {
 
 STANDALONE_ONLY: tuple[FieldKey, ...] = ((PulsarClusterSpec, "standalone"),)
 DISTRIBUTED_ONLY: tuple[FieldKey, ...] = tuple(
-    (PulsarClusterSpec, name) for name in ("metadata_store", "bookkeeper", "broker", "proxy")
+    (PulsarClusterSpec, name) for name in ("metadata_store", "bookkeeper", "broker", "proxy", "listeners")
 )
 
 

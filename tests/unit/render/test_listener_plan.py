@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import pulsar_operator
 from pulsar_operator.api.constants import Component, Kind
+from pulsar_operator.api.v1alpha1.listeners import TAKEN_NAMES, TAKEN_PORTS
 from pulsar_operator.domain.render.child_names import Owner
 from pulsar_operator.domain.render.listeners import SERVED, ListenerPlan, pod_url
 from tests.support.cluster.rendering import owner
@@ -25,6 +26,7 @@ OTHERS = {
     Path("controllers/core/traffic.py"): "the port of the collector",
     Path("export/options.py"): "an example in a message",
     Path("api/v1alpha1/isolation_policy.py"): "an example in a message",
+    Path("api/v1alpha1/listeners.py"): "ports that no external listener may have",
     Path("adapters/admin_urls.py"): "the check of a URL that the adapter is given",
 }
 """Modules with a number that is none of a listener of Pulsar, or that only shows one to a reader."""
@@ -106,6 +108,12 @@ def test_settings(component: Component, settings: dict[str, str]) -> None:
 
 def test_every_component_has_ports() -> None:
     assert SERVED.keys() == {component for component, _ in SETTINGS}
+
+
+def test_an_external_listener_takes_no_port_of_a_broker() -> None:
+    taken = {int(port) for port in TAKEN_PORTS.split(", ")}
+    assert taken >= set(SERVED[Component.BROKER].ports.values()) and taken < PORTS
+    assert {"internal", "headless", *SERVED[Component.BROKER].ports} == set(TAKEN_NAMES)
 
 
 def test_names_of_pods() -> None:

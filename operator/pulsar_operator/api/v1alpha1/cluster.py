@@ -36,6 +36,7 @@ from pulsar_operator.api.v1alpha1.base import (
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmations
 from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.api.v1alpha1.instance import ExternalZooKeeper, ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.listeners import LISTENER_RULES, Listeners
 from pulsar_operator.api.v1alpha1.load_balancing import LoadBalancing
 from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
@@ -335,6 +336,7 @@ class PulsarClusterSpec(ApiModel):
                 "self.mode == 'Standalone' || !has(self.standalone)",
                 "spec.standalone is allowed only in mode Standalone",
             ),
+            *LISTENER_RULES,
             (
                 "has(self.metadataStore) == has(oldSelf.metadataStore)",
                 "spec.metadataStore cannot be added or removed",
@@ -399,6 +401,9 @@ class PulsarClusterSpec(ApiModel):
     """Proxies of the cluster. If unset, the cluster has no proxies."""
     standalone: Standalone | None = None
     """Pod that runs Pulsar. Required in mode Standalone, and must not be set in mode Distributed."""
+    listeners: Listeners | None = None
+    """External listeners, with which clients outside of the cluster's network reach brokers without a proxy. If unset,
+    the cluster has none. The operator restarts the brokers one after another if a listener is added or removed."""
     load_balancing: LoadBalancing = Field(default=LoadBalancing())
     """Load balancing of bundles over brokers."""
     maintenance_windows: Annotated[list[MaintenanceWindow], Field(max_length=16)] = Field(default_factory=list)

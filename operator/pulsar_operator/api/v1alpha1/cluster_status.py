@@ -237,6 +237,15 @@ class Endpoints(ApiModel):
     """Audience that the token of a client must have. Unset if the instance has no authentication."""
 
 
+class ListenerStatus(ApiModel):
+    """An external listener of the brokers."""
+
+    name: Annotated[str, Field(max_length=10)]
+    """Name of the listener."""
+    service_url: Url | None = None
+    """URL of the binary protocol, for clients outside. Unset until it is known."""
+
+
 class FlagStatus(ApiModel):
     """A dynamic setting of the brokers that the operator changed."""
 
@@ -310,6 +319,17 @@ class PulsarClusterStatus(CommonStatus):
     """The pod of mode Standalone."""
     endpoints: Endpoints | None = None
     """Service URLs of the cluster."""
+    listeners: (
+        Annotated[
+            list[ListenerStatus],
+            Field(
+                max_length=8,
+                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+            ),
+        ]
+        | None
+    ) = None
+    """External listeners. Unset without spec.listeners."""
     blocker: str | None = None
     """What blocks bring-up or deletion of the cluster. Unset if nothing does."""
     rollout: RolloutStatus | None = None

@@ -11,6 +11,7 @@ from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
 )
+from pulsar_operator.domain.render.external_listeners import listener_services
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
 from pulsar_operator.domain.render.listeners import http_probe, tcp_probe
@@ -97,4 +98,5 @@ def render_broker(
         grace_seconds=GRACE_SECONDS,
         token_audience=inputs.token_audience,
     )
-    return manifests(workload, exposed=broker.service)
+    services = listener_services(workload.listeners, spec.platform, max(inputs.brokers, broker.replicas))
+    return manifests(workload, exposed=broker.service, services=services)

@@ -3,6 +3,8 @@ remedy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Jvm, Preset, Resources
 from pulsar_operator.api.v1alpha1.cluster import (
@@ -13,9 +15,12 @@ from pulsar_operator.api.v1alpha1.cluster import (
     Standalone,
 )
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
+from pulsar_operator.api.v1alpha1.listeners import Listener
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
+from pulsar_operator.domain.render.common import ADDRESSES
 from pulsar_operator.domain.render.config import check_config, check_jvm
+from pulsar_operator.domain.render.external_listeners import same_addresses
 from pulsar_operator.domain.render.listeners import SERVED
 from pulsar_operator.domain.render.pod_checks import pod_problems, written_problems
 from pulsar_operator.domain.render.pod_racks import rack_problems
@@ -49,7 +54,8 @@ def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list
     recovery = keeper.auto_recovery
     found += _problems(Component.BOOKIE, "spec.bookkeeper", keeper.config, keeper.jvm, keeper.pod)
     found += _problems(Component.AUTORECOVERY, "spec.bookkeeper.autoRecovery", None, recovery.jvm, recovery.pod)
-    found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod)
+    found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod, spec.listeners or ())
+    found += _listener_problems(spec.listeners or (), broker)
     if proxy:
         found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod)
         found += drain_problems(proxy)
@@ -108,15 +114,36 @@ def memory_problems(
 
 
 def _problems(
-    component: Component, field: str, config: dict[str, str] | None, jvm: Jvm | None, pod: PodTemplate | None
+    component: Component,
+    field: str,
+    config: dict[str, str] | None,
+    jvm: Jvm | None,
+    pod: PodTemplate | None,
+    listeners: Sequence[Listener] = (),
 ) -> list[str]:
+    ports = {**SERVED[component].ports, **{each.name: each.port for each in listeners}}
     return [
         *check_config(component, config),
         *check_jvm(f"{field}.jvm", jvm),
         *property_problems(component, field, jvm, pod),
-        *pod_problems(f"{field}.pod", pod, SERVED[component].ports),
+        *pod_problems(f"{field}.pod", pod, ports),
         *written_problems(field, jvm, pod),
     ]
+
+
+def _listener_problems(listeners: Sequence[Listener], broker: Broker) -> list[str]:
+    """Returns the addresses that two brokers would share, and a volume in the way of the addresses."""
+    found = [
+        f"spec.listeners gives {address} to two brokers or listeners: give each broker another address"
+        for address in dict.fromkeys(same_addresses(listeners, broker.replicas))
+    ]
+    volumes = (broker.pod.volumes if broker.pod else None) or ()
+    if listeners and any(volume.name == ADDRESSES for volume in volumes):
+        found.append(
+            f'spec.broker.pod.volumes name "{ADDRESSES}" is the operator\'s own volume where spec.listeners is set: '
+            "choose another name"
+        )
+    return found
 
 
 def _quorum_problems(keeper: BookKeeper, quorum: Quorum | None) -> list[str]:

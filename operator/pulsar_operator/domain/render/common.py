@@ -37,6 +37,10 @@ START = ("python3", "/opt/pulsar-operator/pulsar_start")
 CONFIG_FOLDER = "/etc/pulsar-operator/config"
 DOWNWARD, DOWNWARD_FOLDER = "pod", "/etc/pulsar-operator/pod"
 """Volume with fields of the pod itself (downward API), and its folder."""
+ADDRESSES, ADDRESSES_FOLDER = "listeners", "/etc/pulsar-operator/listeners"
+"""Volume with the addresses of brokers at external listeners, and its folder."""
+ADDRESSES_VARIABLE = "PULSAR_OPERATOR_LISTENERS"
+"""Environment variable with the file of the pod in that folder, for which the start program waits."""
 RENDERED_FOLDER = "/pulsar/conf-rendered"
 IDS = {"runAsUser": 10000, "runAsGroup": 0, "fsGroup": 10000}
 """User and group ids of pods, unless the platform chooses them."""
@@ -247,6 +251,7 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
             {"name": "config", "configMap": {"name": config_map_name(workload.name, config_hash(config_data))}},
             *({"name": name, "emptyDir": limited(pod, name)} for name in WRITABLE),
             *_downward(workload),
+            *_addresses(workload),
             *([] if workload.token_audience is None else token_volumes(workload.token_audience)),
             *volume_entries(pod.volumes),
         ],
@@ -274,6 +279,8 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
     mounts += [{"name": name, "mountPath": path} for name, path in WRITABLE.items()]
     if workload.downward:
         mounts.append({"name": DOWNWARD, "mountPath": DOWNWARD_FOLDER, "readOnly": True})
+    if workload.listeners.external:
+        mounts.append({"name": ADDRESSES, "mountPath": ADDRESSES_FOLDER, "readOnly": True})
     mounts += [] if workload.token_audience is None else token_mounts()
     mounts += [{"name": claim.name, "mountPath": claim.path} for claim in workload.claims]
     mounts += mount_entries(pod.volume_mounts)
@@ -324,6 +331,11 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
 def _downward(workload: Workload) -> list[Manifest]:
     items = [{"path": name, "fieldRef": {"fieldPath": path}} for name, path in workload.downward.items()]
     return [{"name": DOWNWARD, "downwardAPI": {"items": items}}] if items else []
+
+
+def _addresses(workload: Workload) -> list[Manifest]:
+    plan = workload.listeners
+    return [{"name": ADDRESSES, "configMap": {"name": plan.addresses}}] if plan.external else []
 
 
 def _claim_template(workload: Workload, claim: Claim) -> Manifest:

@@ -60,6 +60,8 @@ class ClusterInputs:
     """Secret with the superuser of a managed ZooKeeper, under SUPER_DIGEST_KEY; None for no superuser."""
     capacities: str = ""
     """CPU of the brokers if they differ, in the format of option --capacities of the sizing job."""
+    brokers: int = 0
+    """Number of brokers that have or had a pod: they keep the Services of external listeners."""
     quorum: Quorum | None = None
     """Quorums of existing ledgers; None if the cluster starts for the first time."""
     security: Security | None = None
@@ -82,7 +84,8 @@ class ClusterInputs:
 
     def listeners(self, component: Component) -> ListenerPlan:
         """Returns the listener plan of a component."""
-        return ListenerPlan(self.owner, component, self.spec.cluster_domain)
+        external = tuple(self.spec.listeners or ()) if component is Component.BROKER else ()
+        return ListenerPlan(self.owner, component, self.spec.cluster_domain, external=external)
 
     def image(self, component: Component) -> str:
         """Returns the image of a component."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.listeners import INTERNAL, Listener
 from pulsar_operator.domain.render.child_names import Owner, headless_name, pod_host, service_host, workload_name
 
 PULSAR, HTTP = "pulsar", "http"
@@ -62,11 +63,14 @@ class ListenerPlan:
     cluster_domain: str
     metrics: bool = False
     """Whether the component serves metrics at a separate port (METRICS_PORTS)."""
+    external: tuple[Listener, ...] = ()
+    """External listeners of brokers."""
 
     @property
     def ports(self) -> Mapping[str, int]:
         """Returns the ports of the main container, number by name."""
-        return {**SERVED[self.component].ports, **(METRICS_PORTS if self.metrics else {})}
+        external = {each.name: each.port for each in self.external}
+        return {**SERVED[self.component].ports, **(METRICS_PORTS if self.metrics else {}), **external}
 
     @property
     def client_ports(self) -> Mapping[str, int]:
@@ -75,13 +79,29 @@ class ListenerPlan:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Returns the settings with which a process listens on the ports."""
-        return {key: str(self.ports[name]) for key, name in SERVED[self.component].keys.items()}
+        """Returns the settings with which a process listens on the ports. A client that connects to the port of an
+        external listener gets its addresses, without naming it (PIP-95 of Pulsar)."""
+        found = {key: str(self.ports[name]) for key, name in SERVED[self.component].keys.items()}
+        if self.external:
+            found["internalListenerName"] = INTERNAL
+            found["bindAddresses"] = ",".join(
+                f"{each.name}:{pulsar_url(f'0.0.0.0:{each.port}')}" for each in self.external
+            )
+        return found
 
     @property
     def workload(self) -> str:
         """Returns the name of the StatefulSet and of the Service for all pods."""
         return workload_name(self.owner.name, self.component)
+
+    @property
+    def addresses(self) -> str:
+        """Returns the name of the ConfigMap with the addresses of brokers at external listeners."""
+        return f"{self.workload}-listeners"
+
+    def pod(self, ordinal: int) -> str:
+        """Returns the name of one pod."""
+        return f"{self.workload}-{ordinal}"
 
     @property
     def headless(self) -> str:
@@ -108,10 +128,14 @@ class ListenerPlan:
         """Returns the host name of one pod."""
         return pod_host(self.workload, ordinal, self.owner.namespace, self.cluster_domain)
 
+    def broker_id(self, ordinal: int) -> str:
+        """Returns the id of a broker: Pulsar builds it from advertisedAddress and webServicePort."""
+        return f"{self.pod_host(ordinal)}:{self.ports[HTTP]}"
+
     @property
     def service_url(self) -> str:
         """Returns the URL of the binary protocol at the Service for all pods."""
-        return f"pulsar://{self.host}:{self.ports[PULSAR]}"
+        return pulsar_url(f"{self.host}:{self.ports[PULSAR]}")
 
     @property
     def web_service_url(self) -> str:
@@ -136,6 +160,11 @@ class ListenerPlan:
 def bookie_id(workload: str, ordinal: int, namespace: str, cluster_domain: str, port: int = _BOOKIE_PORT) -> str:
     """Returns the id with which a bookie registers: BookKeeper builds it from advertisedAddress and bookiePort."""
     return f"{pod_host(workload, ordinal, namespace, cluster_domain)}:{port}"
+
+
+def pulsar_url(address: str) -> str:
+    """Returns the URL of the binary protocol at host:port, or at several of them with commas between."""
+    return f"pulsar://{address}"
 
 
 def http_probe(path: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ _CONFIGURATION = "the operator derives it from spec.configurationStore of the Pu
 _CLUSTER = "the operator derives it from spec.clusterName"
 _PORTS = "ports are fixed and used by Services and probes"
 _ADDRESS = "the operator derives it from the pod's DNS name"
+_LISTENERS = "spec.listeners sets it"
 _QUORUM = "spec.bookkeeper.ensemble sets it"
 _MESSAGE = "spec.broker.maxMessageSize sets it for brokers and bookies together"
 _AUTH = "spec.authentication and spec.authorization of the PulsarInstance set it"
@@ -98,7 +99,8 @@ _BROKER = {
     **_SERVER_PORTS,
     **_OLD_METADATA,
     **_keys(_CLUSTER, "clusterName"),
-    **_keys(_ADDRESS, "advertisedAddress advertisedListeners internalListenerName"),
+    **_keys(_ADDRESS, "advertisedAddress"),
+    **_keys(_LISTENERS, "advertisedListeners internalListenerName bindAddresses"),
     **_keys(
         _METADATA,
         """bookkeeperMetadataServiceUri bookkeeper_metadataServiceUri bookkeeper_zkServers
@@ -170,6 +172,8 @@ _STANDALONE = {
     ),
     **dict.fromkeys(_OLD_METADATA, "mode Standalone keeps its metadata on the pod's volume"),
     **_keys(_VOLUMES, "journalDirectory journalDirectories ledgerDirectories indexDirectories"),
+    **_keys(_ADDRESS, "advertisedListeners internalListenerName"),
+    **_keys(_PORTS, "bindAddresses"),
     **_keys("the embedded bookie chooses its own id", "bookieId useHostNameAsBookieID"),
 }
 # A developer who reaches the pod from outside Kubernetes needs an address that is valid there, such as 127.0.0.1.

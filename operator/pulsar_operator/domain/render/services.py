@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService, ServiceType
 from pulsar_operator.domain.render.child_names import selector_labels
 from pulsar_operator.domain.render.common import Manifest, Workload, metadata
@@ -22,7 +23,7 @@ def headless_service(workload: Workload) -> Manifest:
             "type": "ClusterIP",
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            **_ip_versions(workload),
+            **ip_versions(workload.platform),
             "selector": selector_labels(workload.owner, workload.component),
             "ports": _service_ports(workload.listeners.ports),
         },
@@ -49,7 +50,7 @@ def client_service(workload: Workload, exposed: Exposed | None = None) -> Manife
             "type": kind.value,
             "selector": selector_labels(workload.owner, workload.component),
             "ports": entries,
-            **_ip_versions(workload),
+            **ip_versions(workload.platform),
             **_from_outside(outer),
         },
     }
@@ -94,8 +95,8 @@ def _from_outside(service: ProxyService) -> Manifest:
     return out
 
 
-def _ip_versions(workload: Workload) -> Manifest:
-    platform = workload.platform
+def ip_versions(platform: Platform) -> Manifest:
+    """Returns the fields of a Service for the IP versions of a platform."""
     out: Manifest = {}
     if platform.ip_family_policy:
         out["ipFamilyPolicy"] = platform.ip_family_policy.value

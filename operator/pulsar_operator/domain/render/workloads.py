@@ -10,10 +10,13 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Jvm, Resources
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.common import (
+    ADDRESSES_FOLDER,
+    ADDRESSES_VARIABLE,
     Manifest,
     Workload,
     conf_value,
     config_map,
+    env_value,
     own_account,
     stateful_set,
 )
@@ -67,6 +70,8 @@ def component_workload(
     )
     # The broker's id, also in redirects and look-ups, the first id of a bookie and the name of an auditor.
     address = [conf_value("advertisedAddress", listeners.advertised_address)] if advertise else []
+    if listeners.external:
+        address.append(env_value(ADDRESSES_VARIABLE, f"{ADDRESSES_FOLDER}/$(POD_NAME)"))
     return replace(workload, env=[*address, *env])
 
 
@@ -74,13 +79,14 @@ def manifests(
     workload: Workload,
     *,
     exposed: Exposed | None = None,
+    services: Sequence[Manifest] = (),
     evict_unhealthy: bool = True,
     usual_budget: bool = True,
 ) -> list[Manifest]:
     """Returns the manifests of a workload in the order of application: its own ServiceAccount, ConfigMap, Services,
     PodDisruptionBudget, StatefulSet.
 
-    For the budget see disruption_budget.
+    ``services`` are further ones. For the budget see disruption_budget.
     """
     settings = config_map(workload)
     return [
@@ -88,6 +94,7 @@ def manifests(
         settings,
         headless_service(workload),
         *([client_service(workload, exposed)] if workload.listeners.client_ports else []),
+        *services,
         *disruption_budget(workload, evict_unhealthy=evict_unhealthy, usual=usual_budget),
         stateful_set(workload, settings["data"]),
     ]

@@ -17,7 +17,7 @@ from pulsar_operator.controllers.dataplane.rollout.templates import rendered_wit
 from pulsar_operator.domain.apply import why_apply
 from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.cluster.bring_up import bring_up_facts, gates
-from pulsar_operator.domain.dataplane.cluster.cluster_view import TierFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ListenersFact, TierFact
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.template_record import parse_record, record_name
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of, with_replicas
@@ -61,7 +61,7 @@ async def _tier(ctx: PhaseContext, *components: Component) -> TierFact:
             found[component], most = await _by_volumes(ctx, desired_pods(ctx, component))
             if found[component] is not None:
                 continue
-        if component not in there and (gate := _by_racks(ctx, component)) is not None:
+        if component not in there and (gate := _by_racks(ctx, component) or _by_addresses(ctx, component)) is not None:
             found[component] = gate
             continue
         manifests = await rendered_with_record(ctx, component)
@@ -88,6 +88,13 @@ def _by_racks(ctx: PhaseContext, component: Component) -> Blocker | None:
     if component is Component.BROKER and (few := ctx.facts.too_few_racks) is not None:
         return Blocker(Reason.TOO_FEW_RACKS, few)
     return None
+
+
+def _by_addresses(ctx: PhaseContext, component: Component) -> Blocker | None:
+    """Returns why brokers are not created yet: they would wait for the addresses of their external listeners."""
+    if component is not Component.BROKER:
+        return None
+    return ListenersFact(ctx.facts.addresses).blocker if ctx.view.listeners is None else ctx.view.listeners.blocker
 
 
 async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Blocker | None, int | None]:

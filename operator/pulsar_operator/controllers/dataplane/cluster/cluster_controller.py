@@ -256,6 +256,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
                 configuration_store=StoreAddress.of(store.servers, store.chroot) if store.servers else None,
                 super_digest_secret=super_digest_name(owner.name, Component.ZOOKEEPER),
                 capacities=capacities_text(facts.live, facts.spec),
+                brokers=facts.brokers_listening if facts.spec.listeners else 0,
                 quorum=facts.quorum,
                 security=facts.instance.security,
             )

@@ -10,6 +10,7 @@ from pulsar_operator.controllers.dataplane.objects.children import apply_childre
 from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import apply_ensemble, record_founding
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.rollout.templates import rendered_with_record
+from pulsar_operator.domain.render.external_listeners import addresses_manifest
 
 
 async def shared(ctx: PhaseContext) -> None:
@@ -45,4 +46,6 @@ NEVER_PRUNED: Final = frozenset({Component.ZOOKEEPER, Component.BOOKIE, Componen
 async def leftovers(ctx: PhaseContext) -> None:
     """Deletes the children that are no longer in the specification."""
     await prune(ctx.actor, ctx.live, ctx.rendered.all(), keep=NEVER_PRUNED)
-    await prune_configurations(ctx.actor, ctx.live, ctx.rendered.all())
+    plan = ctx.facts.listeners
+    addresses = [addresses_manifest(plan, ctx.facts.addresses)] if plan.external else []
+    await prune_configurations(ctx.actor, ctx.live, [*ctx.rendered.all(), *addresses])

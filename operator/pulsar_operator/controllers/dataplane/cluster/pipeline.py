@@ -16,6 +16,7 @@ from pulsar_operator.controllers.dataplane.bookkeeper.ledger_placement import pl
 from pulsar_operator.controllers.dataplane.bookkeeper.read_only_bookies import read_only_bookies
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import replication, replication_alone
 from pulsar_operator.controllers.dataplane.cluster.bring_up import bookies, brokers, proxies
+from pulsar_operator.controllers.dataplane.cluster.listeners import listeners
 from pulsar_operator.controllers.dataplane.cluster.metadata_store import leftovers, shared, standalone, zookeeper
 from pulsar_operator.controllers.dataplane.decommission.decommission import decommission
 from pulsar_operator.controllers.dataplane.decommission.restore_writable import restore_writable
@@ -45,6 +46,7 @@ from pulsar_operator.ports import (
     PODS,
     PVCS,
     SERVICE_ACCOUNTS,
+    SERVICES,
     STATEFUL_SETS,
     DeadlineError,
     NotServedError,
@@ -86,6 +88,7 @@ PIPELINES: Final = {
         Phase("replication", replication, frozenset(), frozenset({"templates", "metadata"}), "storage"),
         Phase("racks", racks, frozenset({PODS}), _STORED, "racks"),
         Phase("bookies", bookies, _CHILDREN | {PVCS}, _STORED, "bookies"),
+        Phase("listeners", listeners, frozenset({SERVICES, CONFIG_MAPS}), frozenset({"shared"}), "listeners"),
         Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
         LEFTOVERS,

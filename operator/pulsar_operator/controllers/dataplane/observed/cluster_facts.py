@@ -29,6 +29,7 @@ from pulsar_operator.domain.dataplane.cluster.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.decommission.volume_claims import is_claim_of
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.dataplane.observed.running_versions import (
     all_on_record,
     applied_versions,
@@ -45,12 +46,21 @@ from pulsar_operator.domain.dataplane.registration.metadata import (
 from pulsar_operator.domain.dataplane.registration.quorum_record import known_quorum
 from pulsar_operator.domain.dataplane.rollout.facts import RollOrder
 from pulsar_operator.domain.dataplane.rollout.versions import downgrade
-from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum
-from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, Security, security_of, selector_text
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of, with_desired, with_quorum
+from pulsar_operator.domain.render import (
+    ListenerPlan,
+    Owner,
+    Quorum,
+    RenderedCluster,
+    Security,
+    security_of,
+    selector_text,
+)
 from pulsar_operator.domain.render.child_names import workload_name
+from pulsar_operator.domain.render.external_listeners import KnownAddresses, known_addresses
 from pulsar_operator.domain.render.security import has_token
 from pulsar_operator.domain.stored import parsed
-from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
+from pulsar_operator.ports import CONFIG_MAPS, PVCS, SERVICES, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,26 @@ class ClusterFacts:
     def declared(self) -> PulsarClusterSpec:
         """The stored specification; ``spec`` has the replicas that autoscaling decided."""
         return self.stored_spec or self.spec
+
+    @property
+    def listeners(self) -> ListenerPlan:
+        """The listener plan of the brokers."""
+        external = tuple(self.spec.listeners or ())
+        return ListenerPlan(self.owner, Component.BROKER, self.spec.cluster_domain, external=external)
+
+    @property
+    def brokers_listening(self) -> int:
+        """Number of brokers with addresses at external listeners: desired ones, and those that are not removed yet."""
+        there = self.live.stateful_set(Component.BROKER)
+        pods = pods_of(there, self.live.pods(Component.BROKER)) if there is not None else ()
+        desired = self.spec.broker.replicas if self.spec.broker is not None else 0
+        have = replicas_of(there) if there is not None else 0
+        return max(desired, have, *(pod.ordinal + 1 for pod in pods))
+
+    @property
+    def addresses(self) -> KnownAddresses:
+        """The addresses at external listeners by the Services as read."""
+        return addresses_in(self, self.live)
 
     @property
     def too_few_racks(self) -> str | None:
@@ -155,6 +185,12 @@ class ClusterFacts:
             return published_endpoint(self.obj)
         urls = rendered.endpoints
         return brokers_endpoint(self.obj, urls.broker_web_service_url, secured=urls.token_audience is not None)
+
+
+def addresses_in(facts: ClusterFacts, live: Live) -> KnownAddresses:
+    """Returns the addresses at external listeners by the Services among children."""
+    services = {each["metadata"]["name"]: each for each in live.every(SERVICES.kind)}
+    return known_addresses(facts.listeners, facts.brokers_listening, services)
 
 
 async def observe(

@@ -21,6 +21,7 @@ Field = Literal[
     "metadata",
     "storage",
     "racks",
+    "listeners",
     "bookies",
     "brokers",
     "proxies",

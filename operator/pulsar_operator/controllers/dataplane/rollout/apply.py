@@ -63,7 +63,7 @@ async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Can
     """
     if actor.act:
         live = await observe_children(actor.deps, actor.owner)
-        facts = replace(facts, components=component_states(live, [each.component for each in facts.components]))
+        facts = facts.observed(component_states(live, [each.component for each in facts.components]))
         again = decide(facts)
         now = again.candidate
         if now is None or (now.uid, now.urgency) != (candidate.uid, candidate.urgency):

@@ -20,7 +20,7 @@ from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import obser
 from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_racks import KnownRacks
 from pulsar_operator.domain.consent import answered, how_to_answer
-from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, ListenersFact
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
 from pulsar_operator.domain.dataplane.rollout.checks import (
@@ -108,7 +108,8 @@ def _known(
     if live.at is not None:
         there, answers = [each.component for each in components], stores_answer_since(facts, live.at)
         given_up = given_up_since(there, live.at, facts.spec.progress_deadline_seconds, answers)
-    return RolloutFacts(
+    listeners = view.listeners or ListenersFact()
+    found = RolloutFacts(
         components,
         facts.order,
         blockers={each: found for each in BRING_UP_ORDER if (found := template_order.blocker_of(each)) is not None},
@@ -124,7 +125,10 @@ def _known(
         stores=_stores(facts, view),
         store_readers=dict.fromkeys(READERS, store) if unavailable is not None else {},
         given_up=given_up,
+        addresses=listeners.blocker,
+        stale=listeners.stale,
     )
+    return found.observed(components)
 
 
 def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:

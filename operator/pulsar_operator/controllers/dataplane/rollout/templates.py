@@ -17,6 +17,7 @@ from pulsar_operator.controllers.dataplane.rollout.canary_comparison import comp
 from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_blocker
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
 from pulsar_operator.domain.blockers import Blocker
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ListenersFact
 from pulsar_operator.domain.dataplane.objects.absent_pods import Absence, absences
 from pulsar_operator.domain.dataplane.objects.template_record import (
     Kept,
@@ -100,18 +101,18 @@ def _absent(ctx: PhaseContext, now: datetime) -> dict[str, Absence]:
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
-    """Returns components that keep their template: brokers, while the record of their quorums cannot be read, or there
-    are fewer racks than they would enforce; components that read the configuration store, while it is unavailable."""
+    """Returns components that keep their template: brokers, while the record of their quorums cannot be read, there are
+    fewer racks than they would enforce, or an address is not known for which they would wait; components that read the
+    configuration store, while it is unavailable."""
     if (unavailable := stored_unavailability(facts)) is not None:
         text = f"{unavailable}. The pod template is not applied until the configuration store answers"
         return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
     if facts.config_map is None or facts.record is not None:
-        few = facts.too_few_racks
-        return (
-            {Component.BROKER: Blocker(Reason.TOO_FEW_RACKS, f"The new pod template is not applied, because {few}")}
-            if few is not None
-            else {}
-        )
+        few, pending = facts.too_few_racks, ListenersFact(facts.addresses).blocker
+        if few is not None:
+            text = f"The new pod template is not applied, because {few}"
+            return {Component.BROKER: Blocker(Reason.TOO_FEW_RACKS, text)}
+        return {Component.BROKER: pending} if pending is not None else {}
     text = f"ConfigMap {facts.config_map['metadata']['name']} is damaged. See condition MetadataReady"
     return {Component.BROKER: Blocker(Reason.METADATA_CONFLICT, text)}
 

@@ -43,6 +43,11 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
                 bookies = await _bookies(ctx, there, desired)
                 found = replace(found, blockers=_to_be_added(bookies.blocker), foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
+        pending = ctx.view.listeners.blocker if ctx.view.listeners is not None else None
+        if component is Component.BROKER and pending is not None and desired > replicas_of(there):
+            blocker = replace(pending, message=f"Brokers are to be added. {pending.message}")
+            found = replace(found, blockers=(*found.blockers, blocker))
+            continue
         if component is Component.BROKER and (drains := drains_of(ctx)) is not None:
             of_brokers = await _brokers(ctx, drains, there, desired)
             found = replace(found, drain=of_brokers.drain, asked=of_brokers.asked, drained=of_brokers.drained)

@@ -13,6 +13,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     ComponentStatus,
     Endpoints,
     EnsembleStatus,
+    ListenerStatus,
     PulsarClusterStatus,
     VersionStatus,
 )
@@ -91,6 +92,7 @@ def set_conditions(
         decided = view.scaling.rows if view.scaling is not None else None
         scaling_status.set_condition(conditions, spec, decided, unread or {}, view.error)
         _balancing(conditions, spec, view)
+        _listeners(conditions, spec, view)
     _up_to_date(conditions, view)
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)
     if deleting:
@@ -108,6 +110,7 @@ def set_conditions(
         ConditionType.BOOKKEEPER_READY,
         ConditionType.BROKERS_READY,
         ConditionType.PROXIES_READY,
+        *([ConditionType.LISTENERS_READY] if spec.listeners else []),
         ready_message=("The cluster is paused. All components were ready at the last check")
         if paused
         else "All components are ready",
@@ -200,6 +203,29 @@ def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
         Reason.NOT_APPLICABLE,
         "A cluster in mode Standalone has only one copy of all data",
     )
+
+
+def _listeners(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
+    """Sets condition ListenersReady if the specification has external listeners. It is False while an address is not
+    known, and while a broker advertises another one."""
+    kind, fact = ConditionType.LISTENERS_READY, view.listeners
+    if not spec.listeners:
+        return
+    if fact is None:
+        if not conditions.carry(kind):
+            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The listeners are not checked yet")
+    elif fact.blocker is not None:
+        text = f"{fact.blocker.message}. No broker is created, added or changed until the address is known"
+        conditions.set(kind, FALSE, fact.blocker.reason, text)
+    elif fact.stale:
+        text = f"The operator replaces {len(fact.stale)} of the brokers: {next(iter(fact.stale.values()))}"
+        conditions.set(kind, FALSE, Reason.ROLLOUT_IN_PROGRESS, text)
+    elif fact.lagging:
+        text = f"{', '.join(fact.lagging[:3])} do not advertise each listener yet. The operator replaces these brokers"
+        conditions.set(kind, FALSE, Reason.ROLLOUT_IN_PROGRESS, text)
+    else:
+        urls = ", ".join(f"{name} at {url}" for name, url in sorted(fact.known.bootstrap.items()))
+        conditions.set(kind, True, Reason.READY, f"Brokers are reached by listener {urls}")
 
 
 def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
@@ -317,6 +343,10 @@ def cluster_status(
             known[name] = None
     if rendered is not None:
         known["endpoints"] = Endpoints(**asdict(rendered.endpoints))
+        if view.listeners is not None:
+            urls = view.listeners.known.bootstrap
+            names = [each.name for each in (spec.listeners if spec is not None else None) or ()]
+            known["listeners"] = [ListenerStatus(name=name, service_url=urls.get(name)) for name in names] or None
         if rendered.quorum:
             known["ensemble"] = EnsembleStatus(**asdict(rendered.quorum))
         if (store := rendered.metadata_store) is not None:

@@ -31,6 +31,7 @@ from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.scaling.replicas import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster, Security
+from pulsar_operator.domain.render.external_listeners import KnownAddresses
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,26 @@ class TierFact:
 
     gates: Mapping[Component, Blocker | None] = field(default_factory=dict)
     """What blocks the creation of each component; None if nothing does."""
+
+
+@dataclass(frozen=True)
+class ListenersFact:
+    """The external listeners of the brokers."""
+
+    known: KnownAddresses = field(default_factory=KnownAddresses)
+    stale: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Why a broker is replaced that advertises another address than it has now, by UID of its pod."""
+
+    lagging: tuple[str, ...] = ()
+    """Pods of brokers that do not advertise a listener, because they have an earlier template."""
+
+    @property
+    def blocker(self) -> Blocker | None:
+        """What keeps brokers from being created, added or changed; None if every address is known."""
+        if not self.known.missing:
+            return None
+        more = f" (and {len(self.known.missing) - 1} more)" if len(self.known.missing) > 1 else ""
+        return Blocker(Reason.ADDRESS_PENDING, f"{self.known.missing[0]}{more}")
 
 
 @dataclass(frozen=True)
@@ -241,6 +262,7 @@ class ClusterView:
     storage: StorageFact | None = None
     racks: RacksFact | None = None
     bookies: TierFact | None = None
+    listeners: ListenersFact | None = None
     brokers: TierFact | None = None
     proxies: TierFact | None = None
     volumes: VolumesFact | None = None

@@ -248,6 +248,11 @@ def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
     return Blocker(Reason.WAITING_FOR_BOOKIES, awaited) if awaited else None
 
 
+def address_not_known(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """A broker waits at its start for the addresses of its external listeners, and one is not known."""
+    return facts.addresses if candidate.component is Component.BROKER else None
+
+
 def surplus_brokers(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """There are more brokers than desired: those are removed first."""
     if facts.surplus_brokers is None or candidate.component is not Component.BROKER or candidate.unready:
@@ -318,6 +323,7 @@ SERVERS: Final = (
     Check(other_bookie_read_only, Urgency.NEVER_READY),
     Check(storage_under_replicated, Urgency.NEVER_READY),
     Check(too_few_bookies, Urgency.NEVER_READY),
+    Check(address_not_known),
     Check(surplus_brokers, Urgency.NEVER_READY),
     Check(bundles_not_drained, Urgency.NEVER_READY),
     Check(volume_being_deleted, Urgency.NEVER_READY),

@@ -39,6 +39,9 @@ class ComponentState:
     template: Json
     absent: Blocker | None = None
     """Why a pod is absent that is not being created, or whose node is lost; None if none is."""
+    stale: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Why a pod of the newest revision is outdated nevertheless, by its UID: it read at its start what has changed
+    since."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -61,8 +64,10 @@ class ComponentState:
 
     @property
     def outdated(self) -> list[PodFacts]:
-        """Pods with another revision than new pods get."""
-        return [pod for pod in self.pods if not pod.terminating and pod.revision != self.revision]
+        """Pods with another revision than new pods get, or with other facts."""
+        return [
+            pod for pod in self.pods if not pod.terminating and (pod.revision != self.revision or pod.uid in self.stale)
+        ]
 
     @property
     def unready(self) -> list[PodFacts]:
@@ -94,8 +99,10 @@ class ComponentState:
 
     @property
     def done(self) -> int:
-        """Pods of the newest revision."""
-        return sum(not pod.terminating and pod.revision == self.revision for pod in self.pods) if self.revision else 0
+        """Pods of the newest revision that are not outdated."""
+        if not self.revision:
+            return 0
+        return len([pod for pod in self.pods if not pod.terminating]) - len(self.outdated)
 
     @property
     def busy(self) -> Blocker | None:
@@ -228,6 +235,10 @@ class RolloutFacts:
     given_up: Mapping[Component, datetime] = field(default_factory=dict)
     """Time up to which outdated pods that restarted must have become unready to count as not recovering; without it,
     every pod may recover."""
+    addresses: Blocker | None = None
+    """Why a broker that is replaced could not start: an address of an external listener is not known."""
+    stale: Mapping[str, str] = field(default_factory=dict)
+    """Brokers that advertise an earlier address: see ComponentState.stale."""
     servers: Mapping[str, ServerState | None] | None = None
     """State of each ZooKeeper server, by pod; None for one that does not answer."""
     bookies: BookieFacts | None = None
@@ -249,6 +260,13 @@ class RolloutFacts:
     def of(self, component: Component) -> ComponentState:
         """Returns the state of an existing component."""
         return next(state for state in self.components if state.component is component)
+
+    def observed(self, components: Sequence[ComponentState]) -> RolloutFacts:
+        """Returns a copy with newer states of the components."""
+        states = [
+            replace(each, stale=self.stale) if each.component is Component.BROKER else each for each in components
+        ]
+        return replace(self, components=states)
 
     def on_hold(self, component: Component) -> bool:
         """Whether restarted pods of a component keep their template. A decommission may be waiting for such a pod."""

@@ -115,7 +115,9 @@ def _candidate(state: ComponentState, pod: PodFacts, urgency: Urgency) -> Candid
         component=state.component,
         name=pod.name,
         uid=pod.uid,
-        reason=replacement_reason(pod.raw, state.template),
+        reason=replacement_reason(pod.raw, state.template)
+        if pod.revision != state.revision
+        else state.stale.get(pod.uid, ""),
         urgency=urgency,
         unready=not pod.ready and not pod.serving,
         budget=pod.serving_before and not alone and not sidecars,

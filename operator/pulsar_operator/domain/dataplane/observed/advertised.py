@@ -1,0 +1,37 @@
+"""What running brokers advertise at their external listeners, by their entry in the metadata store. Pure.
+
+A broker reads its addresses at its start and sends them to clients until its end. Its entry has them, with either load
+manager (classes LocalBrokerData and BrokerLookupData of Pulsar 4.0, field advertisedListeners; observed on 4.0.8).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+BROKERS_PATH: Final = "/loadbalance/brokers"
+"""Node of the metadata store with one ephemeral node for each broker, by its id."""
+
+
+def advertised_urls(data: bytes) -> dict[str, str]:
+    """Returns the URL by name of the listener from a broker's node; empty if it cannot be read."""
+    try:
+        found = json.loads(data)["advertisedListeners"]
+        return {str(name): str(each["brokerServiceUrl"]) for name, each in found.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def declared_urls(entry: str) -> dict[str, str]:
+    """Returns the URL by name of the listener from a value of advertisedListeners; empty for an empty one."""
+    return dict(each.split(":", 1) for each in entry.split(",") if each)
+
+
+def outdated_address(advertised: Mapping[str, str], declared: Mapping[str, str]) -> str | None:
+    """Returns why a broker has to be replaced, as a message: it advertises another address than its listener has; None
+    if it does not. A listener that a broker does not advertise yet, or still, is the matter of its pod template."""
+    for name, url in sorted(declared.items()):
+        if advertised.get(name, url) != url:
+            return f"listener {name} has address {url}, and the broker advertises {advertised[name]}"
+    return None
