@@ -124,6 +124,8 @@ async def test_a_listener_is_added_once_its_addresses_are_known_and_taken_out() 
     await listeners_to(found, LOAD_BALANCER)
     await found.run()
     assert await found.world.uids(PODS) == before, "no broker is replaced that would wait"
+    template = (await found.world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"]
+    assert "listeners" not in [each["name"] for each in template["spec"]["volumes"]], "a pod that ends would wait"
     assert (await found.told())[:2] == ("False", "AddressPending")
     found.balancers = True
     said: list[tuple[str, str, str]] = []

@@ -172,6 +172,12 @@ ROWS = [
         Reason.WAITING_FOR_BOOKIES,
         (True, True),
     ),
+    Row(
+        "address_not_known",
+        facts(BROKER, addresses=Blocker(Reason.ADDRESS_PENDING, "Service a has no address")),
+        Reason.ADDRESS_PENDING,
+        (False, False),
+    ),
     Row("surplus_brokers", facts(BROKER, surplus_brokers=2), Reason.DRAINING, (True, True)),
     Row("bundles_not_drained", facts(BROKER, handover={"uid-my-broker-2-r1": SAID}), Reason.PENDING, (True, True)),
     Row("volume_being_deleted", facts(ZK, deleted_claims={"u": "data-0"}), Reason.VOLUME_PENDING, (True, True)),
@@ -199,6 +205,18 @@ def test_a_check_blocks_a_pod_and_says_which_repairs(row: Row) -> None:
     assert blocker.message and blocker.message[0] != " " and not blocker.message.endswith(".")
     urgent = [blocker_of(row.blocked, replace(candidate, urgency=each), [check]) for each in (RESTARTED, NEVER_READY)]
     assert tuple(each is not None for each in urgent) == row.repair
+
+
+def test_a_broker_that_advertises_an_earlier_address_is_next_and_no_other() -> None:
+    found = facts(BROKER, NEW, NEW, NEW)
+    assert next_pods(found) == () and found.of(BROKER).quiet
+    stale = replace(found, stale={"uid-my-broker-1-r2": "listener x has another address"})
+    laid = stale.observed(stale.components)
+    (first,) = next_pods(laid)
+    assert (first.name, first.reason, first.urgency) == ("my-broker-1", "listener x has another address", ROUTINE)
+    assert (laid.of(BROKER).done, laid.of(BROKER).quiet) == (2, False)
+    again = stale.observed([state(BROKER, NEW, {**NEW, "uid": "another"}, NEW)])
+    assert next_pods(again) == (), "its successor is another pod"
 
 
 def test_every_check_has_a_row() -> None:

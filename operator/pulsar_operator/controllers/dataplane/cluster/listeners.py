@@ -11,8 +11,7 @@ from pulsar_operator.controllers.dataplane.objects.children import apply_childre
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import addresses_in
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ListenersFact
-from pulsar_operator.domain.dataplane.objects.pods import PodFacts, pods_of
-from pulsar_operator.domain.dataplane.objects.template_record import configurations
+from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.dataplane.observed.advertised import (
     BROKERS_PATH,
     advertised_urls,
@@ -52,13 +51,8 @@ async def _compared(ctx: PhaseContext, fact: ListenersFact) -> ListenersFact:
             urls, declared = advertised_urls(node.data), declared_urls(fact.known.entries.get(pod.name, ""))
             if not urls.keys() >= {each.name for each in plan.external}:
                 lagging.append(pod.name)
-            if (why := outdated_address(urls, declared)) is not None and _reads(pod, plan.addresses):
+            if (why := outdated_address(urls, declared)) is not None:
                 stale[pod.uid] = why
     except PortError:
         return fact
     return replace(fact, stale=stale, lagging=tuple(lagging))
-
-
-def _reads(pod: PodFacts, config_map: str) -> bool:
-    """Whether a pod has a template with external listeners: another one would not get the address either."""
-    return config_map in configurations({"spec": pod.raw["spec"]})
