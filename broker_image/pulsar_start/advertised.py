@@ -1,8 +1,8 @@
-"""A broker waits until the operator knows the addresses of its external listeners: it tells them to clients, and to the
-other brokers, from its start to its end.
+"""Waits until the operator knows the addresses of this broker at external listeners.
 
-The operator writes them into a ConfigMap, one entry for each pod, which the kubelet has as files. A load balancer gets
-its address minutes after its Service was created; and the kubelet may see a new entry a minute late.
+A broker reads its addresses once, when it starts. The operator writes them to a ConfigMap with one entry for each pod,
+which the kubelet mounts as files. A load balancer may get its address minutes after its Service was created, and the
+kubelet may update the files a minute late.
 """
 
 import time
@@ -13,7 +13,7 @@ from pulsar_start.errors import StartError
 from pulsar_start.files import read_if_there
 
 VARIABLE = "PULSAR_OPERATOR_LISTENERS"
-"""Names the file of this pod; not set = the broker has no external listener."""
+"""Variable with the path of the file of this pod. Without it, the broker has no external listener."""
 SETTING = "advertisedListeners"
 WAIT_SECONDS, PAUSE_SECONDS = 300.0, 1.0
 REMEDY = "See condition ListenersReady of the PulsarCluster"
@@ -25,9 +25,9 @@ def await_listeners(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:
-    """The setting with the addresses; empty where there is no external listener.
+    """Returns the setting with the addresses, or nothing if the broker has no external listener.
 
-    Raises StartError after five minutes: the pod's status says why, and its next start looks again.
+    Raises StartError after five minutes. The pod's status then shows the cause, and its next container waits again.
     """
     file = environ.get(VARIABLE)
     if not file:
@@ -36,14 +36,14 @@ def await_listeners(
     while True:
         found = (read_if_there(Path(file)) or "").strip()
         if found:
-            say(f"its addresses at external listeners are known: {found}")
+            say(f"advertises {found}")
             return {SETTING: found}
         if clock() - begin >= WAIT_SECONDS:
             raise StartError(
-                f"after {WAIT_SECONDS:.0f} s the addresses of this broker at external listeners are not known: {file} "
-                f"is not there. {REMEDY}"
+                f"the addresses of this broker at external listeners are still not known after {WAIT_SECONDS:.0f} s, "
+                f"because {file} does not exist. {REMEDY}"
             )
         if not waits:
             waits = True
-            say(f"waits for its addresses at external listeners, {WAIT_SECONDS:.0f} s at most. {REMEDY}")
+            say(f"waits up to {WAIT_SECONDS:.0f} s for its addresses at external listeners. {REMEDY}")
         pause(PAUSE_SECONDS)

@@ -25,7 +25,7 @@ from pulsar_operator.crdschema import UnsupportedSchemaError, structural
 
 Json = dict[str, Any]
 
-MAX_STORED_BYTES = 230_000
+MAX_STORED_BYTES = 245_000
 """Client-side apply keeps the manifest in an annotation, and all annotations together may have 262,144 bytes. The
 documents and the charts apply on the server's side; a client-side apply must leave room for the user's annotations."""
 _ESCAPED = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&"})

@@ -47,7 +47,7 @@ _OTHERS = {
     # A node of another rack may come.
     Reason.RACK_UNKNOWN,
     Reason.TOO_FEW_RACKS,
-    # A load balancer gets its address from the cloud, or from whoever installs one.
+    # The cloud provider, or a load balancer controller that a person installs, assigns the address.
     Reason.ADDRESS_PENDING,
     # The other cluster comes back, or the network between both.
     Reason.WAITING_FOR_REPLICATION,

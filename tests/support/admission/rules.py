@@ -209,7 +209,7 @@ CREATES: tuple[Create, ...] = (
         PC,
         "listeners-of-standalone",
         {**STANDALONE, "listeners": [{"name": "a", "type": "ClusterIP", "port": 6660}]},
-        "belongs to mode Distributed",
+        "is allowed only in mode Distributed",
     ),
     *(
         Create(kind, f"platform-{name}", {"platform": platform}, refused)

@@ -43,7 +43,7 @@ async def test_brokers_advertise_their_node_ports_and_wait_for_nothing() -> None
         for n in range(2)
     }
     url = f"pulsar://nodes.example.com:{await node_port(found, 'east-broker-external')}"
-    assert await found.told() == ("True", "Ready", f"Brokers are reached by listener external at {url}")
+    assert await found.told() == ("True", "Ready", f"Clients reach the brokers through listener external at {url}")
     status = await found.world.status(Kind.CLUSTER, "east")
     assert status["listeners"] == [{"name": "external", "serviceUrl": url}]
     assert found.waited == set(), "a broker that waits makes a roll wait"
@@ -64,7 +64,7 @@ async def test_brokers_are_not_created_before_their_load_balancers_have_addresse
     status, reason, text = await found.told()
     assert (status, reason) == ("False", "AddressPending")
     assert text.startswith("Service east-broker-0-public of listener public has no address from its load balancer yet")
-    assert "see its events" in text and "(and 1 more)" in text
+    assert "See the events of the Service" in text and "(and 1 more)" in text
     assert (await found.world.condition(Kind.CLUSTER, "east", "BrokersReady"))[1] == "AddressPending"
     found.balancers = True
     await found.run()
@@ -110,7 +110,7 @@ async def test_further_brokers_wait_for_the_addresses_and_say_so() -> None:
     assert (await found.world.get(STATEFUL_SETS, "east-broker"))["spec"]["replicas"] == 2
     assert (await found.told())[1] == "AddressPending"
     text = (await found.world.condition(Kind.CLUSTER, "east", "Progressing"))[2]
-    assert "Brokers are to be added. Service east-broker-2-public" in text
+    assert "The operator does not add brokers yet. Service east-broker-2-public" in text
     found.balancers = True
     await found.run()
     assert await found.world.all_ready() == {}
@@ -135,7 +135,7 @@ async def test_a_listener_is_added_once_its_addresses_are_known_and_taken_out() 
         said.append(await found.told())
 
     await found.world.run(each=look)
-    assert any(each[1] == "RolloutInProgress" and "do not advertise each listener yet" in each[2] for each in said)
+    assert any(each[1] == "RolloutInProgress" and "do not advertise all listeners yet" in each[2] for each in said)
     await found.run()
     assert await found.world.all_ready() == {}
     after = await found.world.uids(PODS)
@@ -156,7 +156,7 @@ async def test_an_address_that_changes_replaces_that_broker_alone() -> None:
     await found.world.reconcile(key)
     status, reason, text = await found.told()
     assert (status, reason) == ("False", "RolloutInProgress")
-    assert "listener public has address pulsar://198.51.100.7:6661, and the broker advertises" in text
+    assert "listener public has address pulsar://198.51.100.7:6661, but the broker advertises" in text
     await found.run()
     after = await found.world.uids(PODS)
     assert {name for name in before if before[name] != after[name]} == {"east-broker-1"}

@@ -52,7 +52,7 @@ def test_addresses_are_awaited(tmp_path: Path, after: float, lines: int) -> None
 def test_a_broker_without_addresses_does_not_start(tmp_path: Path, after: float | None, text: str) -> None:
     file = tmp_path / "b-0"
     time = Time(file, after, text)
-    with pytest.raises(StartError, match=r"b-0 is not there. See condition ListenersReady of the PulsarCluster"):
+    with pytest.raises(StartError, match=r"b-0 does not exist. See condition ListenersReady of the PulsarCluster"):
         settings(time, {VARIABLE: str(file)})
     assert WAIT_SECONDS <= time.now < WAIT_SECONDS + 5
     assert len(time.said) == 1

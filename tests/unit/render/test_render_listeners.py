@@ -138,11 +138,21 @@ MISSING = [
     pytest.param(
         NODE_PORT, [], "Service my-broker-0-external of listener external does not exist yet", id="no Service"
     ),
-    pytest.param(NODE_PORT, [balanced("my-broker-0-external")], "has no node port yet: see its events", id="no port"),
-    pytest.param(BALANCER, [balanced("my-broker-0-public")], "has no address from its load balancer yet", id="pending"),
-    pytest.param(BALANCER, [{"metadata": {"name": "my-broker-0-public"}}], "serves type LoadBalancer", id="no status"),
     pytest.param(
-        {**LISTED, "addresses": []}, [], "spec.listeners has no address of pod my-broker-0", id="too short a list"
+        NODE_PORT,
+        [balanced("my-broker-0-external")],
+        "has no node port yet. See the events of the Service",
+        id="no port",
+    ),
+    pytest.param(BALANCER, [balanced("my-broker-0-public")], "has no address from its load balancer yet", id="pending"),
+    pytest.param(
+        BALANCER,
+        [{"metadata": {"name": "my-broker-0-public"}}],
+        "supports Services of type LoadBalancer",
+        id="no status",
+    ),
+    pytest.param(
+        {**LISTED, "addresses": []}, [], "Listener listed has no address for pod my-broker-0", id="too short a list"
     ),
 ]
 
@@ -185,12 +195,12 @@ REFUSED = [
     ),
     pytest.param(
         {"listeners": [LISTED, {**LISTED, "name": "other", "port": 7000}]},
-        "spec.listeners gives a.example.com:1 to two brokers or listeners: give each broker another address",
+        "spec.listeners assigns a.example.com:1 to two brokers or listeners. Assign another address to each of them",
         id="two listeners, one address",
     ),
     pytest.param(
         {"listeners": [NODE_PORT], "broker": {"pod": {"volumes": [{"name": "listeners", "emptyDir": {}}]}}},
-        'spec.broker.pod.volumes name "listeners" is the operator\'s own volume where spec.listeners is set',
+        'spec.broker.pod.volumes must not have the name "listeners" if spec.listeners is set',
         id="a volume in the way",
     ),
     pytest.param(
@@ -198,17 +208,17 @@ REFUSED = [
             "listeners": [NODE_PORT],
             "broker": {"pod": {"sidecars": [{"name": "s", "image": "i", "ports": [{"containerPort": 6660}]}]}},
         },
-        'port "6660" is the main container\'s: choose another',
+        'port "6660" is used by the main container. Choose another port',
         id="a sidecar on its port",
     ),
     pytest.param(
         {"broker": {"config": {"advertisedListeners": "x:pulsar://y:1"}}},
-        'spec.broker.config key "advertisedListeners" is reserved: use spec.listeners',
+        'spec.broker.config key "advertisedListeners" is reserved, because spec.listeners sets it',
         id="by hand",
     ),
     pytest.param(
         {"broker": {"config": {"PULSAR_PREFIX_bindAddresses": "x:pulsar://y:1"}}},
-        "is reserved: use spec.listeners",
+        "is reserved, because spec.listeners sets it",
         id="by hand, unchecked",
     ),
 ]
@@ -297,7 +307,7 @@ def test_a_broker_is_outdated_by_another_address_alone(node: bytes, entry: str, 
     found = outdated_address(advertised_urls(node), declared_urls(entry))
     assert (found is not None) == outdated
     if found is not None:
-        assert found == "listener x has address pulsar://b:2, and the broker advertises pulsar://b:1"
+        assert found == "listener x has address pulsar://b:2, but the broker advertises pulsar://b:1"
 
 
 def test_the_longest_names_fit() -> None:

@@ -26,26 +26,26 @@ TEMPLATE = rf"^[-a-zA-Z0-9.]*\{{ordinal\}}[-a-zA-Z0-9.]*{_PORT}$"
 LISTENER_RULES = (
     (
         "!has(self.listeners) || self.mode != 'Standalone'",
-        "spec.listeners belongs to mode Distributed: in mode Standalone, set advertisedAddress in "
+        "spec.listeners is allowed only in mode Distributed. In mode Standalone, set advertisedAddress in "
         "spec.standalone.config",
     ),
     (
         "!has(self.listeners) || self.listeners.all(l, self.listeners.exists_one(m, m.port == l.port))",
-        "spec.listeners has two listeners of the same port: brokers listen on one port for each, so choose another",
+        "spec.listeners has two listeners with the same port. Choose another port for one of them",
     ),
     (
         "!has(self.listeners) || !has(self.broker) || self.listeners.all(l, !has(l.addresses) || "
         "l.addresses.size() >= (has(self.broker.autoscaling) ? self.broker.autoscaling.maxReplicas : "
         "self.broker.replicas))",
-        "spec.listeners[].addresses has fewer addresses than there may be brokers (spec.broker.replicas, or "
-        "spec.broker.autoscaling.maxReplicas): add addresses, or use addressTemplate",
+        "spec.listeners[].addresses has fewer addresses than the cluster may have brokers (spec.broker.replicas, or "
+        "spec.broker.autoscaling.maxReplicas). Add addresses, or set addressTemplate instead",
     ),
 )
 """CEL rules of the cluster's specification."""
 
 
 class ListenerType(StrEnum):
-    """How the addresses of a listener come about."""
+    """How the addresses of a listener are determined."""
 
     CLUSTER_IP = "ClusterIP"
     NODE_PORT = "NodePort"
@@ -66,28 +66,29 @@ class Listener(ApiModel):
             (
                 f"!(self.name in {list(TAKEN_NAMES)!r})",
                 f"spec.listeners[].name must not be one of {', '.join(TAKEN_NAMES)}, which name other ports or "
-                "Services of the brokers: choose another name",
+                "Services of the brokers. Choose another name",
             ),
             (
                 f"!(self.port in [{TAKEN_PORTS}])",
-                f"spec.listeners[].port must not be one of {TAKEN_PORTS}, on which brokers listen: choose another",
+                f"spec.listeners[].port must not be one of {TAKEN_PORTS}, which other listeners of brokers use. Choose "
+                "another port",
             ),
             (
                 "(self.type == 'NodePort') == has(self.host)",
-                "spec.listeners[].host is required with type NodePort and not allowed with other types: set it to a "
-                "name or address by which clients reach the nodes",
+                "spec.listeners[].host is required with type NodePort and must not be set with other types. With type "
+                "NodePort, set it to a name or address by which clients reach the nodes",
             ),
             (
                 "self.type == 'Given' ? has(self.addresses) != has(self.addressTemplate) : "
                 "(!has(self.addresses) && !has(self.addressTemplate))",
-                "type Given needs exactly one of addresses and addressTemplate in spec.listeners[], and other types "
-                "neither: set one, or change the type",
+                "Type Given in spec.listeners[] requires exactly one of addresses and addressTemplate, and other types "
+                "allow neither. Set or remove these fields, or change the type",
             ),
             (
                 "self.type == 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges) "
                 "&& !has(self.externalTrafficPolicy))",
-                "loadBalancerClass, loadBalancerSourceRanges and externalTrafficPolicy in spec.listeners[] need type "
-                "LoadBalancer: take them out, or change the type",
+                "loadBalancerClass, loadBalancerSourceRanges and externalTrafficPolicy in spec.listeners[] require "
+                "type LoadBalancer. Remove them, or change the type",
             ),
         )
     )
@@ -95,9 +96,9 @@ class Listener(ApiModel):
     name: Annotated[str, Field(min_length=1, max_length=10, pattern=r"^[a-z][a-z0-9]*$")]
     """Name of the listener in Pulsar (advertisedListeners), of the port, and the last part of the Services' names."""
     type: ListenerType
-    """How clients reach the brokers. NodePort and LoadBalancer create Services of that type. ClusterIP creates Services
-    with that type, whose names clients must resolve. Given creates the same Services as ClusterIP, to which a gateway
-    leads whose addresses are given here."""
+    """How clients reach the brokers. With ClusterIP, NodePort and LoadBalancer, the operator creates Services of that
+    type. Clients must be able to resolve the names of ClusterIP Services. With Given, the operator creates ClusterIP
+    Services, and a gateway outside of the operator forwards the addresses in addresses or addressTemplate to them."""
     port: Annotated[int, Field(ge=1024, le=65535)]
     """Port of the listener on the brokers and on the Services."""
     host: Host | None = None

@@ -134,14 +134,14 @@ def _problems(
 def _listener_problems(listeners: Sequence[Listener], broker: Broker) -> list[str]:
     """Returns the addresses that two brokers would share, and a volume in the way of the addresses."""
     found = [
-        f"spec.listeners gives {address} to two brokers or listeners: give each broker another address"
+        f"spec.listeners assigns {address} to two brokers or listeners. Assign another address to each of them"
         for address in dict.fromkeys(same_addresses(listeners, broker.replicas))
     ]
     volumes = (broker.pod.volumes if broker.pod else None) or ()
     if listeners and any(volume.name == ADDRESSES for volume in volumes):
         found.append(
-            f'spec.broker.pod.volumes name "{ADDRESSES}" is the operator\'s own volume where spec.listeners is set: '
-            "choose another name"
+            f'spec.broker.pod.volumes must not have the name "{ADDRESSES}" if spec.listeners is set, because the '
+            "operator uses this name for its own volume. Choose another name"
         )
     return found
 

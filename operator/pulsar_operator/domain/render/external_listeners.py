@@ -2,8 +2,8 @@
 reads its addresses. Pure.
 
 A node port is known once the Service exists, and the address of a load balancer later still. So addresses are no part
-of the pod template: a broker reads those of its pod at its start from the ConfigMap, and waits until it has them. A
-changed address then concerns one broker, and a further broker none of the others.
+of the pod template: a broker reads the addresses of its pod from the ConfigMap when it starts, and waits until they are
+there. So a changed address restarts one broker only, and an added broker restarts no other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class KnownAddresses:
     entries: Mapping[str, str] = field(default_factory=dict)
     """Value of advertisedListeners by pod name, of the brokers whose addresses are all known."""
     missing: tuple[str, ...] = ()
-    """Which addresses are not known, and what they wait for; one sentence for each."""
+    """A message for each address that is not known, with cause and remedy."""
     bootstrap: Mapping[str, str] = field(default_factory=dict)
     """URL for clients by name of the listener, of the listeners whose URL is known."""
 
@@ -53,7 +53,7 @@ def service_name(plan: ListenerPlan, listener: Listener, ordinal: int | None) ->
 
 
 def known_addresses(plan: ListenerPlan, brokers: int, services: Services) -> KnownAddresses:
-    """Returns the addresses of the first brokers as the live Services and the specification give them."""
+    """Returns the addresses of the brokers with the lowest ordinals, from the live Services and the specification."""
     entries, missing = {}, []
     for ordinal in range(brokers):
         hosts = {INTERNAL: f"{plan.pod_host(ordinal)}:{plan.ports[PULSAR]}"}
@@ -145,15 +145,15 @@ def _why(plan: ListenerPlan, listener: Listener, ordinal: int, services: Service
     name = service_name(plan, listener, ordinal)
     if listener.type is ListenerType.GIVEN:
         return (
-            f"spec.listeners has no address of pod {plan.pod(ordinal)} for listener {listener.name}: add it to "
-            "addresses, or use addressTemplate"
+            f"Listener {listener.name} has no address for pod {plan.pod(ordinal)}. Add an address to addresses in "
+            "spec.listeners, or set addressTemplate instead"
         )
     if name not in services:
         return f"Service {name} of listener {listener.name} does not exist yet"
     what = "node port" if listener.type is ListenerType.NODE_PORT else "address from its load balancer"
     return (
-        f"Service {name} of listener {listener.name} has no {what} yet: see its events, and whether this Kubernetes "
-        f"cluster serves type {listener.type.value}"
+        f"Service {name} of listener {listener.name} has no {what} yet. See the events of the Service, and check that "
+        f"this Kubernetes cluster supports Services of type {listener.type.value}"
     )
 
 

@@ -45,7 +45,7 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
             continue  # fewer: decommission/decommission.py
         pending = ctx.view.listeners.blocker if ctx.view.listeners is not None else None
         if component is Component.BROKER and pending is not None and desired > replicas_of(there):
-            blocker = replace(pending, message=f"Brokers are to be added. {pending.message}")
+            blocker = replace(pending, message=f"The operator does not add brokers yet. {pending.message}")
             found = replace(found, blockers=(*found.blockers, blocker))
             continue
         if component is Component.BROKER and (drains := drains_of(ctx)) is not None:

@@ -213,19 +213,21 @@ def _listeners(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterV
         return
     if fact is None:
         if not conditions.carry(kind):
-            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The listeners are not checked yet")
+            conditions.set(
+                kind, UNKNOWN, Reason.UNKNOWN, view.error or "The operator has not checked the listeners yet"
+            )
     elif fact.blocker is not None:
-        text = f"{fact.blocker.message}. No broker is created, added or changed until the address is known"
+        text = f"{fact.blocker.message}. The operator creates, adds or changes no broker until the address is known"
         conditions.set(kind, FALSE, fact.blocker.reason, text)
     elif fact.stale:
-        text = f"The operator replaces {len(fact.stale)} of the brokers: {next(iter(fact.stale.values()))}"
+        text = f"The operator replaces {len(fact.stale)} of the brokers, because {next(iter(fact.stale.values()))}"
         conditions.set(kind, FALSE, Reason.ROLLOUT_IN_PROGRESS, text)
     elif fact.lagging:
-        text = f"{', '.join(fact.lagging[:3])} do not advertise each listener yet. The operator replaces these brokers"
+        text = f"The operator replaces pods that do not advertise all listeners yet: {', '.join(fact.lagging[:3])}"
         conditions.set(kind, FALSE, Reason.ROLLOUT_IN_PROGRESS, text)
     else:
         urls = ", ".join(f"{name} at {url}" for name, url in sorted(fact.known.bootstrap.items()))
-        conditions.set(kind, True, Reason.READY, f"Brokers are reached by listener {urls}")
+        conditions.set(kind, True, Reason.READY, f"Clients reach the brokers through listener {urls}")
 
 
 def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:

@@ -114,14 +114,13 @@ class ListenersFact:
 
     known: KnownAddresses = field(default_factory=KnownAddresses)
     stale: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Why a broker is replaced that advertises another address than it has now, by UID of its pod."""
-
+    """Why a broker must be replaced that advertises an address which is not its current one, by UID of its pod."""
     lagging: tuple[str, ...] = ()
     """Pods of brokers that do not advertise a listener, because they have an earlier template."""
 
     @property
     def blocker(self) -> Blocker | None:
-        """What keeps brokers from being created, added or changed; None if every address is known."""
+        """Why brokers cannot be created, added or changed. None if every address is known."""
         if not self.known.missing:
             return None
         more = f" (and {len(self.known.missing) - 1} more)" if len(self.known.missing) > 1 else ""

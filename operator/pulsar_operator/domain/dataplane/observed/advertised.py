@@ -1,7 +1,8 @@
-"""What running brokers advertise at their external listeners, by their entry in the metadata store. Pure.
+"""The addresses that running brokers advertise at their external listeners. Pure.
 
-A broker reads its addresses at its start and sends them to clients until its end. Its entry has them, with either load
-manager (classes LocalBrokerData and BrokerLookupData of Pulsar 4.0, field advertisedListeners; observed on 4.0.8).
+A broker reads its addresses when it starts, and sends the same ones to clients until it ends. Both load managers write
+them to the broker's entry in the metadata store (classes LocalBrokerData and BrokerLookupData of Pulsar 4.0, field
+advertisedListeners; observed on 4.0.8).
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ def declared_urls(entry: str) -> dict[str, str]:
 
 
 def outdated_address(advertised: Mapping[str, str], declared: Mapping[str, str]) -> str | None:
-    """Returns why a broker has to be replaced, as a message: it advertises another address than its listener has; None
-    if it does not. A listener that a broker does not advertise yet, or still, is the matter of its pod template."""
+    """Returns why a broker has to be replaced, as part of a message: it advertises another address than its listener
+    has. Returns None if it does not. A listener that was added or removed changes the pod template, so it is no reason
+    here."""
     for name, url in sorted(declared.items()):
         if advertised.get(name, url) != url:
-            return f"listener {name} has address {url}, and the broker advertises {advertised[name]}"
+            return f"listener {name} has address {url}, but the broker advertises {advertised[name]}"
     return None

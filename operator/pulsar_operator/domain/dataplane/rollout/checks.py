@@ -249,7 +249,7 @@ def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
 
 
 def address_not_known(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """A broker waits at its start for the addresses of its external listeners, and one is not known."""
+    """A broker could not start, because an address of its external listeners is not known."""
     return facts.addresses if candidate.component is Component.BROKER else None
 
 

@@ -40,8 +40,7 @@ class ComponentState:
     absent: Blocker | None = None
     """Why a pod is absent that is not being created, or whose node is lost; None if none is."""
     stale: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Why a pod of the newest revision is outdated nevertheless, by its UID: it read at its start what has changed
-    since."""
+    """Why a pod of the newest revision is outdated, by its UID: a value that it read when it started has changed."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -236,7 +235,7 @@ class RolloutFacts:
     """Time up to which outdated pods that restarted must have become unready to count as not recovering; without it,
     every pod may recover."""
     addresses: Blocker | None = None
-    """Why a broker that is replaced could not start: an address of an external listener is not known."""
+    """Why a replaced broker could not start: an address of an external listener is not known."""
     stale: Mapping[str, str] = field(default_factory=dict)
     """Brokers that advertise an earlier address: see ComponentState.stale."""
     servers: Mapping[str, ServerState | None] | None = None
