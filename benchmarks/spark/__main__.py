@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import shutil
 import statistics
 import sys
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.spark import engines
+from benchmarks.spark.meter import Meter
 from benchmarks.spark.traffic import Recording, write
 from pulsar_sizing.job import session
 from pulsar_sizing.job.pipeline import run
@@ -58,44 +58,22 @@ class Timing:
         return statistics.median(self.cpus)
 
 
-class Meter:
-    """Wall and CPU seconds of calls, of all processes below this one too: Java, and the Python of Spark's tasks."""
-
-    def __init__(self) -> None:
-        self._tick = os.sysconf("SC_CLK_TCK")
-
-    def cpu(self) -> float:
-        """CPU seconds so far, with those of children that have ended."""
-        parents: dict[int, int] = {}
-        ticks: dict[int, int] = {}
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = path.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(path.parent.name)] = int(fields[1])
-            ticks[int(path.parent.name)] = sum(int(field) for field in fields[11:15])
-        mine = {os.getpid()}
-        while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
-            mine |= more
-        return sum(ticks[pid] for pid in mine) / self._tick
-
-    def runs(self, rows: int, what: str, tool: str, times: int, call: Callable[[], Any], warm: bool = True) -> Timing:
-        """Call `times` times, after one that does not count."""
-        if warm:
-            call()
-        walls: list[float] = []
-        cpus: list[float] = []
-        for _ in range(times):
-            began, spent = time.perf_counter(), self.cpu()
-            call()
-            walls.append(time.perf_counter() - began)
-            cpus.append(self.cpu() - spent)
-        found = Timing(rows, what, tool, tuple(walls), tuple(cpus))
-        print(
-            f"  {rows:>11} {what:<22}{tool:<8}{found.wall:8.2f} s  {found.cpu:8.2f} CPU s", file=sys.stderr, flush=True
-        )
-        return found
+def runs(
+    meter: Meter, rows: int, what: str, tool: str, times: int, call: Callable[[], Any], *, warm: bool = True
+) -> Timing:
+    """Call `times` times, after one that does not count."""
+    if warm:
+        call()
+    walls: list[float] = []
+    cpus: list[float] = []
+    for _ in range(times):
+        began, spent = time.perf_counter(), meter.cpu()
+        call()
+        walls.append(time.perf_counter() - began)
+        cpus.append(meter.cpu() - spent)
+    found = Timing(rows, what, tool, tuple(walls), tuple(cpus))
+    print(f"  {rows:>11} {what:<22}{tool:<8}{found.wall:8.2f} s  {found.cpu:8.2f} CPU s", file=sys.stderr, flush=True)
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -138,7 +116,7 @@ def measure(spark: Any, meter: Meter, root: Path, size: int, options: argparse.N
             answers = {name: tool[what]() for name, tool in tools.items()}
             engines.same(what, answers)
             timings += [
-                meter.runs(rows, what, name, options.runs, tool[what], warm=False) for name, tool in tools.items()
+                runs(meter, rows, what, name, options.runs, tool[what], warm=False) for name, tool in tools.items()
             ]
         timings += job(spark, meter, root, recording, rows, options.job_runs)
     finally:
@@ -164,15 +142,15 @@ def job(spark: Any, meter: Meter, root: Path, recording: Recording, rows: int, t
     six_days = before.model_copy(
         update={"hours": hours, "days": {day: each for day, each in before.days.items() if day < last // 24}}
     )
-    full = meter.runs(rows, "job, full", "spark", times, lambda: once(full=True), warm=False)
+    full = runs(meter, rows, "job, full", "spark", times, lambda: once(full=True), warm=False)
     walls: list[float] = []
     cpus: list[float] = []
     for _ in range(times):
         tables.publish(six_days)
-        part = meter.runs(rows, "job, one new day", "spark", 1, lambda: _check(once(), wanted, 24), warm=False)
+        part = runs(meter, rows, "job, one new day", "spark", 1, lambda: _check(once(), wanted, 24), warm=False)
         walls += part.walls
         cpus += part.cpus
-    nothing = meter.runs(rows, "job, nothing new", "spark", times, lambda: _check(once(), wanted, 0), warm=False)
+    nothing = runs(meter, rows, "job, nothing new", "spark", times, lambda: _check(once(), wanted, 0), warm=False)
     return [full, Timing(rows, "job, one new day", "spark", tuple(walls), tuple(cpus)), nothing]
 
 

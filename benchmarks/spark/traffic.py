@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_sizing.arrow import table_schema
+from pulsar_sizing.collector.parse import BATCH_ROWS
 from pulsar_sizing.job.weights import partitioned_name
 from pulsar_sizing.layout import hour_folder, sample_file
 from pulsar_sizing.schema import MARKERS, TRAFFIC
+from pulsar_sizing.store import file_options
 
 PARTITIONS = (1, 1, 1, 2, 4, 8, 16)
 
@@ -154,6 +156,7 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
     names = broker_names(recording)
     factors = _factors(recording, topics)
     counts = np.bincount(topics.owners, minlength=recording.brokers).tolist()
+    documents = dict(zip(names, _documents(recording, topics), strict=True))
     written = 0
     for hour in recording.hours if hours is None else hours:
         traffic = folder(root, TRAFFIC, recording, hour)
@@ -165,9 +168,8 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
             cpus += _cpu(recording, topics, table, factors)
             written += table.num_rows
             if per_round:
-                for index, name in enumerate(names):
-                    mine = table.filter(pa.array(topics.owners == index))
-                    save(mine, traffic / sample_file(name, time))
+                for name, mine in documents.items():
+                    save_collected(table.take(mine), traffic / sample_file(name, time))
             else:
                 tables.append(table)
         if not per_round:
@@ -184,6 +186,13 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
         path = folder(root, MARKERS, recording, hour) / sample_file("round", hour)
         save(pa.Table.from_pylist(markers, table_schema(MARKERS)), path)
     return written
+
+
+def _documents(recording: Recording, topics: Topics) -> list[Any]:
+    """Returns the rows of each broker in the order of its statistics document: by namespace, bundle and topic."""
+    order = np.lexsort((np.array(topics.names), np.array(topics.bundles), np.array(topics.namespaces), topics.owners))
+    ends = np.cumsum(np.bincount(topics.owners, minlength=recording.brokers))
+    return [pa.array(rows) for rows in np.split(order, ends[:-1])]
 
 
 def _factors(recording: Recording, topics: Topics) -> np.ndarray:
@@ -213,6 +222,13 @@ def save(table: pa.Table, path: Path) -> None:
     """Write one file with the types of the schema."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path, compression="zstd", store_schema=False)  # type: ignore[no-untyped-call]
+
+
+def save_collected(table: pa.Table, path: Path) -> None:
+    """Write one landing file as the collector does: the same encodings, and the same number of rows in a row group."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = table.cast(table_schema(TRAFFIC))
+    pq.write_table(rows, path, row_group_size=BATCH_ROWS, **file_options(TRAFFIC))  # type: ignore[no-untyped-call]
 
 
 def traffic_table(rows: Sequence[dict[str, Any]]) -> pa.Table:

@@ -46,7 +46,7 @@ class Upload:
         self._temporary = store.temporary(path)
         self._stream = store.create(self._temporary)
         try:
-            self._writer = parquet.ParquetWriter(self._stream, schema, compression="zstd", **options)
+            self._writer = parquet.ParquetWriter(self._stream, schema, **options)
         except BaseException:
             self._stream.close()
             raise
@@ -90,13 +90,8 @@ class Store(Files):
         The name follows from ``who`` and the time: a sample that is written twice is there once.
         """
         folder = layout.hour_folder(table, instance, cluster, sample_time)
-        repeating = [name for name in ("broker", "namespace", "bundle") if name in table_schema(table).names]
-        return Upload(
-            self,
-            f"{folder}/{layout.sample_file(who, sample_time)}",
-            table_schema(table),
-            use_dictionary=repeating,
-        )
+        path = f"{folder}/{layout.sample_file(who, sample_time)}"
+        return Upload(self, path, table_schema(table), **file_options(table))
 
     def recorded_files(
         self, instance: str, cluster: str, start: datetime, end: datetime, *, table: str = TRAFFIC
@@ -146,6 +141,12 @@ class Store(Files):
     def latest_result_text(self, instance: str, cluster: str) -> bytes | None:
         """The latest result as its JSON document."""
         return latest_result_text(self, instance, cluster)
+
+
+def file_options(table: str) -> dict[str, Any]:
+    """How pyarrow writes the landing files of a table: codec, and the columns with few distinct values."""
+    repeating = [name for name in ("broker", "namespace", "bundle") if name in table_schema(table).names]
+    return {"compression": "zstd", "use_dictionary": repeating}
 
 
 def recorded_files(

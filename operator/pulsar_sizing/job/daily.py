@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody u
 from pulsar_sizing.job.hours import HourState
 from pulsar_sizing.job.merging import COLUMNS, SCHEMA, merge
 from pulsar_sizing.job.snapshot import DAILY, HOURLY, NAMESPACES, QUIET, DayState, Snapshot, Tables
-from pulsar_sizing.job.totals import totals
+from pulsar_sizing.job.totals import RANKS, by_rank, totals
 from pulsar_sizing.job.weights import NAMESPACE
 
 BATCH_ROWS: Final = 20_000_000
@@ -100,8 +100,9 @@ def write(
         return snapshot.model_copy(update={"quiet": dict(sorted((snapshot.quiet | found).items()))})
     tables.write(_merged(rows, parts), DAILY, batch)
     of_namespaces = (
-        rows.select("day", "unit", F.regexp_extract("topic", NAMESPACE, 1).alias("namespace"), "buckets", "counts")
-        .repartition(parts, "day", "namespace")
+        rows.select("unit", F.regexp_extract("topic", NAMESPACE, 1).alias("namespace"), "buckets", "counts")
+        .mapInArrow(by_rank, RANKS)
+        .repartition(F.expr("unit div 24"), "namespace")
         .mapInArrow(totals, COLUMNS)
         .select(F.col("topic").alias("namespace"), "samples", "buckets", "counts", "day")
     )

@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
-from pulsar_sizing.job import hourly, inventory
+from pulsar_sizing.job import folding, hourly, inventory
 from pulsar_sizing.job.costs import LEAST
 from pulsar_sizing.job.hours import BrokerHour, HourState
 from pulsar_sizing.job.inventory import READERS, UNREADABLE, Hour, Markers
@@ -143,8 +143,8 @@ def _write(
     if any(sound.values()):
         parts = max(1, -(-rows // TASK_ROWS))
         reading = Reading(job.store.place, job.request.model)
-        made = hourly.aggregated(files(job.spark, sound, parts), reading, parts)
-        job.tables.write(made.withColumn("rejected", F.col("reason").isNotNull()), HOURLY, name)
+        with folding.aggregated(job.spark, sound, reading, rows, parts) as made:
+            job.tables.write(made.withColumn("rejected", F.col("reason").isNotNull()), HOURLY, name)
         told = _facts(job, name)
     states = {
         hour.unit: _state(hour, name, told, rejected[hour.unit], said[hour.unit], placed=hour == newest)

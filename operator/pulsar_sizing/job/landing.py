@@ -11,7 +11,7 @@ in which they are added, and the same traffic must give the same answer to the l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from zlib import crc32
 
@@ -40,6 +40,8 @@ REASONS: Final = (BAD_NUMBER, WRONG_HOUR, WRONG_POSITION, UNKNOWN_NAMESPACE)
 RATES: Final = ("messages_in", "messages_out", "bytes_in", "bytes_out")
 COUNTS: Final = ("producers", "consumers", "backlog", "storage_bytes")
 NAMES: Final = ("topic", "namespace", "broker", "bundle")
+REPEATED: Final = ("namespace", "broker", "bundle")
+"""Names that are read as codes into a dictionary. A dictionary of topics costs more than their rows."""
 SUMS: Final = ("messages_in", "messages_out", "bytes_in", "bytes_out", "sessions", "cost")
 """Amounts that are added up."""
 MAXIMA: Final = ("backlog", "storage_bytes")
@@ -61,6 +63,14 @@ class Reading:
     model: CostModel
     time: int | None = None
     """Only rows of this sample time, in milliseconds since 1970; None for all."""
+    positions: Mapping[int, Array] = field(default_factory=dict)
+    """Of an hour that is in it only rows at these positions, ascending."""
+
+    def rounds(self, path: str) -> Any:
+        """Returns the rows of one file, with the columns that are added up; topics are plain strings."""
+        with Store(self.place.root, s3=self.place.s3).open(path) as stream:
+            file = parquet.ParquetFile(stream, read_dictionary=["namespace", "broker"])
+            return file.read([name for name in COLUMNS if name != "bundle"], use_threads=False)
 
     def tables(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Returns the rows of the files in batches of FILES, as :func:`judged` does, at most READ_ROWS together."""
@@ -68,20 +78,33 @@ class Reading:
         for batch in batches:
             for path, unit in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 with store.open(path) as stream:
-                    file = parquet.ParquetFile(stream, read_dictionary=list(NAMES))
-                    for part in self._parts(file):
+                    file = parquet.ParquetFile(stream, read_dictionary=list(REPEATED))
+                    for part in self._parts(file, unit):
                         yield judged(pa.Table.from_batches([part]), unit, self.model)
 
-    def _parts(self, file: Any) -> Iterator[Any]:
-        groups = [number for number in range(file.num_row_groups) if self._may_have(file, number)]
+    def _parts(self, file: Any, unit: int) -> Iterator[Any]:
+        groups = [number for number in range(file.num_row_groups) if self._may_have(file, number, unit)]
         for part in file.iter_batches(READ_ROWS, row_groups=groups, columns=list(COLUMNS), use_threads=False):
-            if self.time is None:
-                yield part
-            else:
+            counted = part
+            if self.time is not None:
                 wanted = pa.scalar(self.time, pa.timestamp("ms", tz="UTC"))
-                yield part.filter(compute.equal(part["sample_time"], wanted))
+                counted = counted.filter(compute.equal(counted["sample_time"], wanted))
+            if unit in self.positions:
+                counted = counted.filter(pa.array(self._has_position(counted["position"], unit)))
+            yield counted
 
-    def _may_have(self, file: Any, number: int) -> bool:
+    def _may_have(self, file: Any, number: int, unit: int) -> bool:
+        return self._may_have_time(file, number) and (
+            unit not in self.positions
+            or bool(self._has_position(file.read_row_group(number, ["position"], use_threads=False)[0], unit).any())
+        )
+
+    def _has_position(self, column: Any, unit: int) -> Array:
+        some, positions = self.positions[unit], whole_numbers(column)
+        found: Array = some[np.searchsorted(some[:-1], positions)] == positions
+        return found
+
+    def _may_have_time(self, file: Any, number: int) -> bool:
         if self.time is None:
             return True
         index = file.schema_arrow.names.index("sample_time")
@@ -103,9 +126,23 @@ def judged(table: Any, unit: int, model: CostModel) -> Any:
     Columns: unit, reason (null for sound numbers), NAMES, position (-1 where it is missing) and AMOUNTS, which say
     nothing of rows that do not count.
     """
+    numbers, amounts = amounts_of(table, model)
+    time = whole_numbers(table["sample_time"].cast(pa.int64()))
+    columns = {
+        "unit": np.full(table.num_rows, unit, np.int64),
+        "reason": _first({BAD_NUMBER: numbers, WRONG_HOUR: time // HOUR_MS == unit}),
+        **{name: table[name] for name in NAMES},
+        "position": whole_numbers(table["position"]),
+        "time": time,
+        **amounts,
+    }
+    return pa.table(columns)
+
+
+def amounts_of(table: Any, model: CostModel) -> tuple[Array, dict[str, Array]]:
+    """Returns whether the numbers of each row are sound, and AMOUNTS by name but the time; others are of zeros."""
     rates = {name: table[name].to_numpy().astype(np.float64, copy=False) for name in RATES}
-    counts = {name: _whole_numbers(table[name]) for name in COUNTS}
-    time = _whole_numbers(table["sample_time"].cast(pa.int64()))
+    counts = {name: whole_numbers(table[name]) for name in COUNTS}
     numbers = np.ones(table.num_rows, np.bool_)
     for rate in rates.values():
         # False for NaN.
@@ -124,12 +161,7 @@ def judged(table: Any, unit: int, model: CostModel) -> Any:
         + sessions * model.session
         + model.topic
     )
-    columns = {
-        "unit": np.full(table.num_rows, unit, np.int64),
-        "reason": _first({BAD_NUMBER: numbers, WRONG_HOUR: time // HOUR_MS == unit}),
-        **{name: table[name] for name in NAMES},
-        "position": _whole_numbers(table["position"]),
-        "time": time,
+    return numbers, {
         "messages_in": _rounded(rates["messages_in"] * 1000),
         "messages_out": _rounded(rates["messages_out"] * 1000),
         "bytes_in": _rounded(rates["bytes_in"]),
@@ -140,7 +172,6 @@ def judged(table: Any, unit: int, model: CostModel) -> Any:
         "storage_bytes": counts["storage_bytes"],
         "bucket": buckets_of(cost).astype(np.int64),
     }
-    return pa.table(columns)
 
 
 def named(table: Any) -> Any:
@@ -168,7 +199,7 @@ def _codes(column: Any) -> tuple[Sequence[str], Array]:
     return words, compute.fill_null(found.indices.cast(pa.int32()), len(words)).to_numpy()
 
 
-def _whole_numbers(column: Any) -> Array:
+def whole_numbers(column: Any) -> Array:
     """-1 for null."""
     filled = compute.fill_null(column, -1) if column.null_count else column
     found: Array = filled.to_numpy()

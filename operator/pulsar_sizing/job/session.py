@@ -25,6 +25,10 @@ PLANS: Final = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.skewJoin.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    # A task writes the folders of some hours at the same time, so that it need not sort its rows by hour before.
+    "spark.sql.maxConcurrentOutputFileWriters": "32",
+    # What is kept for a second use hardly repeats: a dictionary of it costs more than it saves.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 """Plans that follow what a stage found; Spark's own defaults today, and said here since the tables count on them."""
 

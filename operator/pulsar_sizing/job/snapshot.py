@@ -33,6 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_sizing import layout
 from pulsar_sizing.job.hours import HourState
+from pulsar_sizing.job.landing import MAXIMA, SUMS
 from pulsar_sizing.store import Store, StoreError, spark_path
 
 VERSION: Final = 1
@@ -69,6 +70,8 @@ PARTITIONS: Final = {
     LOADS: {},
 }
 """Columns in the names of the folders inside a batch, and their types."""
+DISTINCT: Final = ("topic", "base", "position", "weight", "uncapped", *SUMS, *MAXIMA)
+"""Columns with so many different values that the writer need not look for a dictionary of them."""
 KEEP_SNAPSHOTS: Final = 2
 """A reader that took the one before the last still finds its files."""
 ABANDONED: Final = timedelta(hours=6)
@@ -152,7 +155,8 @@ class Tables:
 
     def write(self, rows: DataFrame, table: str, batch: str) -> None:
         """Write rows as what a batch has of a table. They count when a snapshot names the batch."""
-        rows.write.option("compression", "zstd").partitionBy(*PARTITIONS[table]).parquet(
+        options = {f"parquet.enable.dictionary#{name}": "false" for name in DISTINCT}
+        rows.write.options(compression="zstd", **options).partitionBy(*PARTITIONS[table]).parquet(
             self.address(self.batch(table, batch))
         )
 

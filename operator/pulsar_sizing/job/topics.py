@@ -158,9 +158,7 @@ def heaviest(
 
 
 def _cells(weights: DataFrame, walls: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
-    positions = weights.groupBy("namespace", "position").agg(
-        F.sum("weight").alias("weight"), F.count("*").alias("topics")
-    )
+    positions = weights.select("namespace", "position", "weight")
     # Sent to the tasks with the function.
     points, most = {name: tuple(each) for name, each in walls.items()}, MOST_CELLS
 
@@ -174,10 +172,11 @@ def _cells(weights: DataFrame, walls: Mapping[str, Sequence[int]]) -> list[dict[
 
 def _folded(walls: Mapping[str, Sequence[int]], most: int, rows: Any) -> Any:
     """The kernel of cells: those of a namespace, few enough for the driver."""
-    rows = rows.sort_by("position")
     namespace = rows["namespace"][0].as_py()
-    cells = Cells(*(rows[name].to_numpy() for name in ("position", "weight", "topics")))
-    found = folded(cells, walls.get(namespace, ()), most)
+    positions, keys, topics = np.unique(rows["position"].to_numpy(), return_inverse=True, return_counts=True)
+    weights = np.zeros(len(positions), np.int64)
+    np.add.at(weights, keys, rows["weight"].to_numpy())
+    found = folded(Cells(positions, weights, topics), walls.get(namespace, ()), most)
     names = pa.array(np.full(len(found), namespace))
     return pa.table(
         {

@@ -19,22 +19,52 @@ from pulsar_sizing.job.weights import one
 
 Key = tuple[int, str]
 """Hour since 1970 and namespace."""
+RANKS: Final = "unit bigint, namespace string, sums array<bigint>"
+"""Of an hour and namespace the cost of all topics, in SCALEths, the highest samples first."""
 SCALE: Final = 64
 COSTS: Final = np.floor(np.minimum(SCALE * values_of(np.arange(2048)), 2.0**57) + 0.5).astype(np.int64)
 """The cost of each bucket in whole SCALEths, so that sums do not depend on their order; at most 2 PB/s."""
 
 
-def totals(batches: Iterable[Any]) -> Iterator[Any]:
-    """Rows of merging.SCHEMA, one a day and namespace (as `topic`), for ``mapInArrow``.
+def by_rank(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yields RANKS, one row an hour and namespace of all batches, for ``mapInArrow``.
 
-    From rows (unit, namespace, buckets, counts) of whole namespaces and days, one a topic, hour and broker.
+    From rows (unit, namespace, buckets, counts), one a topic, hour and broker. A sum of sums by rank is that of all
+    their topics, so tasks may have any rows, and few of them are sent on.
     """
     found: dict[Key, Array] = {}
     for batch in batches:
         if batch.num_rows:
             _add(found, pa.Table.from_batches([batch]))
     if found:
+        units, names = zip(*found, strict=True)
+        columns = [pa.array(units), pa.array(names), pa.array(list(found.values()), pa.list_(pa.int64()))]
+        yield from pa.table(columns, names=["unit", "namespace", "sums"]).to_batches()
+
+
+def totals(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yields rows of merging.SCHEMA, one a day and namespace (as `topic`), for ``mapInArrow``.
+
+    From RANKS of whole namespaces and days.
+    """
+    found: dict[Key, Array] = {}
+    for batch in batches:
+        for unit, name, sums in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            _sum(found, (unit, name), np.array(sums, np.int64))
+    if found:
         yield from added(_rows(found)).to_batches()
+
+
+def _sum(found: dict[Key, Array], key: Key, more: Array) -> None:
+    """Add sums by rank to those of an hour and namespace."""
+    held = found.get(key)
+    if held is None:
+        found[key] = more.copy()
+        return
+    short, long = sorted((held, more), key=len)
+    whole = long.copy()
+    whole[: len(short)] += short
+    found[key] = whole
 
 
 def _add(found: dict[Key, Array], rows: Any) -> None:
@@ -58,15 +88,7 @@ def _add(found: dict[Key, Array], rows: Any) -> None:
     texts = names.dictionary.to_pylist()
     for row, (pair, length) in enumerate(zip(pairs.tolist(), most.tolist(), strict=True)):
         unit, name = divmod(pair, many)
-        key = unit, texts[name]
-        more, held = sums[row, :length], found.get(key)
-        if held is None:
-            found[key] = more.copy()
-            continue
-        short, long = sorted((held, more), key=len)
-        whole = long.copy()
-        whole[: len(short)] += short
-        found[key] = whole
+        _sum(found, (unit, texts[name]), sums[row, :length])
 
 
 def _rows(found: dict[Key, Array]) -> Any:

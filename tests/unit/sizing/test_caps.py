@@ -21,7 +21,7 @@ from benchmarks.spark.traffic import topics_of, traffic_table
 from pulsar_sizing.job import topics
 from pulsar_sizing.job.histogram import buckets_of, values_of
 from pulsar_sizing.job.snapshot import DAILY, NAMESPACES, QUIET, WEIGHTS
-from pulsar_sizing.job.totals import totals
+from pulsar_sizing.job.totals import by_rank, totals
 from tests.support.sizing_weeks import Week
 
 Labs = Callable[..., Any]
@@ -50,7 +50,7 @@ def of_namespaces(hours: Hours, at_once: int) -> dict[tuple[int, str], dict[int,
             ("counts", pa.list_(pa.int32())),
         ]
     )
-    made = totals(pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=at_once))
+    made = totals(by_rank(pa.Table.from_pylist(rows, schema).to_batches(max_chunksize=at_once)))
     return {
         (row["day"], row["topic"]): dict(zip(row["buckets"], row["counts"], strict=True))
         for batch in made
