@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXTS = ("operator", "docs", "helm", "examples", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 """Where [[text]] is searched."""
 SUFFIXES = {".py", ".md", ".yaml", ".tpl", ".txt"}
-PROGRAMS = ("operator/pulsar_operator", "operator/pulsar_conformance", "helm", "scripts")
-"""Where [[sentence]] and [[name]] are searched. pulsar_sizing is not converted yet."""
+PROGRAMS = ("operator", "helm", "scripts")
+"""Where [[sentence]] and [[name]] are searched."""
 MAX_EXCEPTIONS = 20
 
 

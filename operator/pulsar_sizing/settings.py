@@ -81,7 +81,7 @@ class Settings(BaseModel):
     ] = None
     token_file: Annotated[
         str | None,
-        Field(description="file with a superuser's bearer token, read anew every round; {cluster} is replaced"),
+        Field(description="file with a superuser's bearer token, read in every round; {cluster} is replaced"),
     ] = None
     token_host: Annotated[
         Several,
@@ -97,7 +97,7 @@ class Settings(BaseModel):
         float, Field(ge=1, le=3600, description="seconds between rounds; brokers make statistics every 60")
     ] = 60.0
     deadline: Annotated[Positive, Field(description="seconds for one broker's answer, to its last byte")] = 30.0
-    concurrency: Annotated[int, Field(ge=1, le=64, description="brokers of a cluster asked at once")] = 4
+    concurrency: Annotated[int, Field(ge=1, le=64, description="brokers of a cluster asked at the same time")] = 4
     listen: Annotated[
         str, Field(description="host:port of /v1, /healthz and /metrics; no host = every address, by IPv4 and IPv6")
     ] = ":8080"

@@ -107,6 +107,6 @@ class CpuReader:
             self._events.send(data)
         except ijson.JSONError as error:
             raise FormatError(f"not JSON: {first_line(error)}") from None
-        told = [share for share in (self.share, cpu_share(list(self._items))) if share is not None]
-        self.share = max(told, default=None)
+        shares = [share for share in (self.share, cpu_share(list(self._items))) if share is not None]
+        self.share = max(shares, default=None)
         del self._items[:]

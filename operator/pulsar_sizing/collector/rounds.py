@@ -124,7 +124,7 @@ class Sampler:
             self.clock() - began,
             problem or stored,
         )
-        self._tell(done, listed)
+        self._log_round(done, listed)
         return done
 
     async def _ask_all(self, client: BrokerClient, sample_time: datetime) -> list[BrokerSample]:
@@ -138,8 +138,8 @@ class Sampler:
     ) -> list[BrokerSample]:
         """The samples with the CPU that the brokers of those that answered use, as far as they say it in time."""
         order = broker_order([sample.broker for sample in samples if sample.answered], self._turn)
-        told = await self._each(order, partial(_cpu, client), seconds)
-        return [_completed(each, *told.get(each.broker, (None, None))) for each in samples]
+        cpus = await self._each(order, partial(_cpu, client), seconds)
+        return [_completed(each, *cpus.get(each.broker, (None, None))) for each in samples]
 
     async def _each(
         self, brokers: Sequence[str], ask: Callable[[str], Coroutine[Any, Any, T]], seconds: float
@@ -244,7 +244,7 @@ class Sampler:
             return f"the markers could not be stored: {_short(error)}"
         return None
 
-    def _tell(self, done: Round, listed: bool) -> None:
+    def _log_round(self, done: Round, listed: bool) -> None:
         answered = sum(s.answered for s in done.brokers)
         self.metrics.round_ended(
             done.cluster,

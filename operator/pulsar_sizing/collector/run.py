@@ -103,7 +103,7 @@ class Collector:
                 report = await asyncio.to_thread(
                     maintain, self._store, self._settings.instance, self._now(), self._settings.retention_days
                 )
-                tell(report, self.metrics)
+                log_report(report, self.metrics)
             except (OSError, pa.ArrowException, StoreError) as error:
                 log.warning("upkeep of the store failed", extra={"problem": str(error).partition("\n")[0]})
                 self.metrics.upkeep("failed", 1)
@@ -129,7 +129,7 @@ def until_next(now: datetime, interval: float) -> float:
     return interval - now.timestamp() % interval
 
 
-def tell(report: Report, metrics: CollectorMetrics) -> None:
+def log_report(report: Report, metrics: CollectorMetrics) -> None:
     """Log and count what upkeep deleted, if anything."""
     counts = {"days_deleted": report.days, "leftovers_deleted": report.leftovers}
     for what, count in counts.items():

@@ -41,8 +41,8 @@ def parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         add("--growth", "factor for the traffic to come", type=float, default=1.2)
         add("--window-days", "days that count, up to the last recorded one", type=int, default=7)
         add("--capacity", "byte-equivalents a second that an average broker carries, for the verdict", type=float)
-        told = "CPU of brokers where they differ, NAME=CPU,...; by the name of a pod, a host or an id"
-        add("--capacities", told, type=capacities, default={})
+        capacities_help = "CPU of brokers where they differ, NAME=CPU,...; by the name of a pod, a host or an id"
+        add("--capacities", capacities_help, type=capacities, default={})
         add("--target", "wanted utilization of the capacity", type=float, default=0.7)
         add("--tolerance", "the busiest broker may be this much above the bound", type=float, default=0.05)
         add("--min-completeness", "share of the traffic that must be there", type=float, default=0.8)

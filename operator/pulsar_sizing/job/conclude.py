@@ -59,7 +59,7 @@ class Observed:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Recorded:
     """How much was recorded."""
 
     samples: int
@@ -100,10 +100,10 @@ def _span(text: str) -> tuple[int, int] | None:
         return None
 
 
-def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) -> SizingResult:
+def conclude(request: Request, observed: Observed, recorded: Recorded, now: datetime) -> SizingResult:
     """The result; without recommendation when too little of the traffic is there."""
     weight = float(sum(row["total"] for row in observed.hottest))
-    withheld = _withheld(request, observed, seen, weight)
+    withheld = _withheld(request, observed, recorded, weight)
     capacities = capacities_of(observed.brokers, (), request.capacities)
     brokers = [Broker(name, capacities.get(name, 1.0)) for name in observed.brokers]
     namespaces = [
@@ -125,10 +125,10 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
         instance=request.instance,
         cluster=request.cluster,
         generated_time=now,
-        from_time=seen.start,
-        to_time=seen.end,
-        samples=seen.samples,
-        completeness=seen.completeness,
+        from_time=recorded.start,
+        to_time=recorded.end,
+        samples=recorded.samples,
+        completeness=recorded.completeness,
         percentile=request.percentile,
         growth=request.growth,
         namespaces=_namespaces(plan.namespaces, namespaces, tops) if plan else (),
@@ -144,7 +144,7 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
         ),
         verdict=_unknown(len(brokers), withheld) if withheld else _verdict(request, weight, brokers, observed),
         balance=_balance(plan, loads, brokers),
-        rejected=seen.rejected,
+        rejected=recorded.rejected,
         cost=observed.cost,
         profile=observed.profile,
     )
@@ -194,24 +194,24 @@ def _placed(result: SizingResult) -> tuple[list[str], dict[str, float]]:
     return place(pieces, [Broker(broker.broker, broker.capacity) for broker in result.brokers])
 
 
-def _withheld(request: Request, observed: Observed, seen: Seen, weight: float) -> str:
+def _withheld(request: Request, observed: Observed, recorded: Recorded, weight: float) -> str:
     """Why there is no recommendation; empty if there is one."""
-    if not seen.expected:
+    if not recorded.expected:
         return "No markers were recorded, so how much of the traffic is there is not known."
-    if seen.completeness < request.min_completeness:
+    if recorded.completeness < request.min_completeness:
         return (
-            f"Only {seen.completeness:.1%} of the traffic is there, {request.min_completeness:.1%} is wanted: "
-            "look at the collector's log for brokers that do not answer, and at what was rejected."
+            f"Only {recorded.completeness:.1%} of the traffic is there, {request.min_completeness:.1%} is required. "
+            "Check the collector's log for brokers that do not answer, and what was rejected."
         )
-    if seen.covered < request.min_coverage_hours:
+    if recorded.covered < request.min_coverage_hours:
         return (
-            f"Only {seen.covered} hours are covered, {request.min_coverage_hours} are wanted. An hour is covered when "
-            f"at least {request.min_completeness:.1%} of its samples were recorded. Record for longer, or lower "
+            f"Only {recorded.covered} hours are covered, {request.min_coverage_hours} are required. An hour is covered "
+            f"when at least {request.min_completeness:.1%} of its samples were recorded. Record for longer, or lower "
             "--min-coverage-hours (sizing.job.minCoverageHours of the chart)."
         )
     if not weight > 0:
         return "No traffic was recorded."
-    return "" if observed.brokers else "No broker was seen in the newest hour."
+    return "" if observed.brokers else "No broker was recorded in the newest hour."
 
 
 def _namespaces(

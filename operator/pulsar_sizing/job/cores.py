@@ -32,8 +32,8 @@ def _quotas(cgroups: Path, membership: Path) -> Iterator[float]:
         elif "cpu" in controllers.split(","):
             for name in (controllers, "cpu"):
                 for folder in _above(cgroups / name, group):
-                    told = (_text(folder / f"cpu.cfs_{what}_us").strip() for what in ("quota", "period"))
-                    yield from _quota(list(told))
+                    texts = (_text(folder / f"cpu.cfs_{what}_us").strip() for what in ("quota", "period"))
+                    yield from _quota(list(texts))
 
 
 def _above(root: Path, group: str) -> Iterator[Path]:

@@ -31,7 +31,7 @@ MOST_HOURS: Final = 14 * 24
 """Hours that are learned from, the newest: what the driver holds does not grow with the window."""
 MOST_TOPICS: Final = 256
 """Topics with their own factors, the heaviest; the others are one group."""
-MOST_TOLD: Final = 20
+MOST_REPORTED: Final = 20
 """Topics in the result: those whose factor changes most."""
 NEARLY_ALL: Final = 0.8
 """Share of its samples with CPU that an hour of a broker must have."""
@@ -81,11 +81,11 @@ def learned(
     The regression runs on the driver: of each broker and hour a few numbers, and the costs of MOST_TOPICS topics.
     """
     newest = sorted(units)[-MOST_HOURS:]
-    hours = {unit: told for unit in newest if (told := observed(snapshot.hours[unit], capacities))}
+    hours = {unit: brokers for unit in newest if (brokers := observed(snapshot.hours[unit], capacities))}
     if len(hours) < MIN_HOURS:
         return learn(evidence(hours, [])) if hours else Learned()
-    seen = [(unit, name, one.answered) for unit, brokers in hours.items() for name, one in brokers.items()]
-    known = F.broadcast(spark.createDataFrame(seen, "unit bigint, broker string, answered bigint"))
+    samples = [(unit, name, one.answered) for unit, brokers in hours.items() for name, one in brokers.items()]
+    known = F.broadcast(spark.createDataFrame(samples, "unit bigint, broker string, answered bigint"))
     heavy = [unit for unit in hours if snapshot.hours[unit].carried]
     carried = tables.read(spark, CARRIED, tables.hours(snapshot, CARRIED, heavy))
     parts = carried.join(known, on=["unit", "broker"], how="inner")
@@ -175,6 +175,6 @@ def section(learned: Learned) -> CostSizing | None:
         factors=len(learned.factors),
         others=learned.others,
         topics=tuple(
-            TopicCost(topic=topic, factor=each.factor, error=each.error) for topic, each in strongest[:MOST_TOLD]
+            TopicCost(topic=topic, factor=each.factor, error=each.error) for topic, each in strongest[:MOST_REPORTED]
         ),
     )

@@ -41,7 +41,7 @@ class Days:
     """The busiest hours of the day, which have rows; the topics in them are not in QUIET."""
 
 
-def wanted(hours: Mapping[int, HourState], busy: Sequence[int]) -> tuple[Days, Days]:
+def needed(hours: Mapping[int, HourState], busy: Sequence[int]) -> tuple[Days, Days]:
     """What DAILY and QUIET are to be made of: the hours with rows that are among the busiest of the day, and the
     others."""
     found: dict[bool, dict[int, list[int]]] = {True: {}, False: {}}
@@ -86,15 +86,15 @@ def topics_of(hour: HourState) -> int:
 
 
 def write(
-    spark: SparkSession, tables: Tables, snapshot: Snapshot, batch: str, wanted: Days, digests: Mapping[int, str]
+    spark: SparkSession, tables: Tables, snapshot: Snapshot, batch: str, needed: Days, digests: Mapping[int, str]
 ) -> Snapshot:
     """Make some days, which `digests` has, as one batch; the snapshot that names them, which is not published."""
-    units = [unit for day in digests for unit in wanted.units[day]]
+    units = [unit for day in digests for unit in needed.units[day]]
     topics = max(topics_of(snapshot.hours[unit]) for unit in units)
     parts = max(1, len(digests) * -(-topics // TASK_TOPICS))
     rows = tables.read(spark, HOURLY, tables.hours(snapshot, HOURLY, units)).withColumn("day", F.expr("unit div 24"))
-    if wanted.table == QUIET:
-        busy = tables.read(spark, DAILY, tables.days(snapshot, DAILY, [day for day in digests if day in wanted.busy]))
+    if needed.table == QUIET:
+        busy = tables.read(spark, DAILY, tables.days(snapshot, DAILY, [day for day in digests if day in needed.busy]))
         written = _write_quiet(tables, batch, rows, busy.select("day", "topic"), parts)
         found = {day: DayState(batch=batch if day in written else "", digest=digests[day]) for day in digests}
         return snapshot.model_copy(update={"quiet": dict(sorted((snapshot.quiet | found).items()))})

@@ -25,7 +25,7 @@ from pulsar_sizing.job.landing import Reading
 from pulsar_sizing.job.round_sums import CONFLICT, SCHEMA, RoundSums, one_round
 
 LEAST_ROWS: Final = 1 << 21
-"""Rows of a batch from which its files are folded: fewer are shuffled, which takes fewer queries."""
+"""Rows of a batch from which its files are folded: fewer are shuffled, with fewer queries."""
 MOST_CONFLICTS: Final = 100_000
 """Positions of conflicts in an hour that the driver collects; an hour with more is made by hourly.py."""
 FOLD_ROWS: Final = 1 << 20

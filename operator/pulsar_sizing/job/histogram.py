@@ -88,7 +88,7 @@ def quantiles(histograms: Histograms, share: float) -> Array:
     # Whole numbers below 2^53, so that sums of floating-point numbers are exact.
     reached = np.append(0.0, np.cumsum(histograms.counts))
     before, after = reached[histograms.starts[:-1]], reached[histograms.starts[1:]]
-    wanted = before + np.floor((after - before - 1) * share)
-    places = np.searchsorted(reached[1:], wanted, side="right")
+    targets = before + np.floor((after - before - 1) * share)
+    places = np.searchsorted(reached[1:], targets, side="right")
     found = histograms.least + places - histograms.starts[:-1]
     return values_of(np.where(after > before, found, 0))

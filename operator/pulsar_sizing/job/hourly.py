@@ -75,14 +75,14 @@ def aggregated(files: DataFrame, reading: Reading, parts: int) -> DataFrame:
 
 def packed(tables: Iterable[Any]) -> Iterator[Any]:
     """Judged rows as PACKED, PACK_ROWS of them or more together."""
-    held: list[Any] = []
+    pending: list[Any] = []
     for table in tables:
-        held.append(table)
-        if sum(each.num_rows for each in held) >= PACK_ROWS:
-            yield from _pack(held)
-            held = []
-    if held:
-        yield from _pack(held)
+        pending.append(table)
+        if sum(each.num_rows for each in pending) >= PACK_ROWS:
+            yield from _pack(pending)
+            pending = []
+    if pending:
+        yield from _pack(pending)
 
 
 def _pack(tables: Sequence[Any]) -> Iterator[Any]:
@@ -106,9 +106,9 @@ def _pack(tables: Sequence[Any]) -> Iterator[Any]:
         amounts[:, column] = rows[name].to_numpy()[order]
     first = rows.select(["unit", "reason", *_NAMES, "position"]).take(pa.array(order[starts]))
     offsets = pa.py_buffer((ends * _BYTES).astype(np.int32))
-    held = pa.Array.from_buffers(pa.binary(), len(starts), [None, offsets, pa.py_buffer(amounts)])
+    values = pa.Array.from_buffers(pa.binary(), len(starts), [None, offsets, pa.py_buffer(amounts)])
     columns = [first[name].cast(_PACKED_SCHEMA.field(name).type) for name in first.column_names]
-    yield from pa.table([*columns, pa.array(np.diff(ends)), held], schema=_PACKED_SCHEMA).to_batches()
+    yield from pa.table([*columns, pa.array(np.diff(ends)), values], schema=_PACKED_SCHEMA).to_batches()
 
 
 def aggregate(batches: Iterable[Any]) -> Iterator[Any]:

@@ -75,7 +75,7 @@ class Coverage:
     """Hours of the window with nearly all the samples that they should have."""
 
     covered: int
-    wanted: int
+    required: int
     """Below it nothing is recommended."""
     least: float
     """Share of its samples from which an hour is covered."""
@@ -83,10 +83,10 @@ class Coverage:
     """Of its samples that each hour has, by hours since 1970; those of which nothing is known are absent."""
 
 
-def coverage(hours: Mapping[int, HourState], least: float, wanted: int) -> Coverage:
+def coverage(hours: Mapping[int, HourState], least: float, required: int) -> Coverage:
     """How much of some hours, by hours since 1970, is there."""
     found = {unit: share for unit, share in zip(hours, shares(list(hours.values())), strict=True) if share is not None}
-    return Coverage(sum(share >= least for share in found.values()), wanted, least, found)
+    return Coverage(sum(share >= least for share in found.values()), required, least, found)
 
 
 def shares(hours: Sequence[HourState]) -> list[float | None]:

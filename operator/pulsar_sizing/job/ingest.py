@@ -74,16 +74,16 @@ class Job:
 
 def batches(hours: Sequence[Hour], most: int) -> Iterator[list[Hour]]:
     """Yields hours in lists of about BATCH_BYTES of landing files, in order, each with a maximum number of hours."""
-    held: list[Hour] = []
+    batch: list[Hour] = []
     size = 0
     for hour in hours:
-        if held and (size + hour.size > BATCH_BYTES or len(held) == most):
-            yield held
-            held, size = [], 0
-        held.append(hour)
+        if batch and (size + hour.size > BATCH_BYTES or len(batch) == most):
+            yield batch
+            batch, size = [], 0
+        batch.append(hour)
         size += hour.size
-    if held:
-        yield held
+    if batch:
+        yield batch
 
 
 def ingest(job: Job, snapshot: Snapshot, changed: Sequence[Hour], newest: Hour | None) -> Snapshot:
@@ -129,7 +129,7 @@ def _batch(job: Job, hours: Sequence[Hour], newest: Hour | None) -> dict[int, Ho
 def _write(
     job: Job, name: str, hours: Sequence[Hour], damaged: Mapping[int, frozenset[str]], newest: Hour | None
 ) -> dict[int, HourState]:
-    said = _markers(job.store, hours)
+    markers = _markers(job.store, hours)
     sound: dict[int, list[str]] = {}
     rejected: dict[int, Counter[str]] = {}
     rows = 0
@@ -137,22 +137,22 @@ def _write(
         found, bad = inventory.sound(job.store, [path for path in hour.traffic if path not in damaged[hour.unit]])
         sound[hour.unit] = sorted(found)
         unreadable = Counter({UNREADABLE: len(damaged[hour.unit])})
-        rejected[hour.unit] = bad + unreadable + said[hour.unit].rejected
+        rejected[hour.unit] = bad + unreadable + markers[hour.unit].rejected
         rows += sum(found.values())
-    told: list[Any] = []
+    facts: list[Any] = []
     if any(sound.values()):
         parts = max(1, -(-rows // TASK_ROWS))
         reading = Reading(job.store.place, job.request.model)
         with folding.aggregated(job.spark, sound, reading, rows, parts) as made:
             job.tables.write(made.withColumn("rejected", F.col("reason").isNotNull()), HOURLY, name)
-        told = _facts(job, name)
+        facts = _facts(job, name)
     states = {
-        hour.unit: _state(hour, name, told, rejected[hour.unit], said[hour.unit], placed=hour == newest)
+        hour.unit: _state(hour, name, facts, rejected[hour.unit], markers[hour.unit], placed=hour == newest)
         for hour in hours
     }
     carried = _write_carried(job, name, states)
     if newest is not None and sound.get(newest.unit):
-        _write_placement(job, name, newest.unit, sound[newest.unit], said[newest.unit])
+        _write_placement(job, name, newest.unit, sound[newest.unit], markers[newest.unit])
     return {unit: hour.model_copy(update={"carried": unit in carried}) for unit, hour in states.items()}
 
 
@@ -195,11 +195,11 @@ def heavy(rows: DataFrame, costs: DataFrame) -> DataFrame:
     )
 
 
-def _write_placement(job: Job, name: str, unit: int, paths: Sequence[str], said: Markers) -> None:
+def _write_placement(job: Job, name: str, unit: int, paths: Sequence[str], markers: Markers) -> None:
     """Which broker reported which bundle in the last round of an hour, and with how many topics."""
-    if said.newest is None:
+    if markers.newest is None:
         return
-    reading = Reading(job.store.place, job.request.model, time=round(said.newest.timestamp() * 1000))
+    reading = Reading(job.store.place, job.request.model, time=round(markers.newest.timestamp() * 1000))
 
     def last_round(batches: Iterator[Any]) -> Iterator[Any]:
         for table in map(named, reading.tables(batches)):
@@ -219,22 +219,22 @@ def _write_placement(job: Job, name: str, unit: int, paths: Sequence[str], said:
 
 def _markers(store: Store, hours: Sequence[Hour]) -> dict[int, Markers]:
     with ThreadPoolExecutor(READERS) as pool:
-        told = pool.map(partial(inventory.markers, store), [hour.markers for hour in hours])
-        return {hour.unit: said for hour, said in zip(hours, told, strict=True)}
+        read = pool.map(partial(inventory.markers, store), [hour.markers for hour in hours])
+        return {hour.unit: markers for hour, markers in zip(hours, read, strict=True)}
 
 
 def _state(
-    hour: Hour, name: str, told: Sequence[Any], rejected: Counter[str], said: Markers, *, placed: bool
+    hour: Hour, name: str, facts: Sequence[Any], rejected: Counter[str], markers: Markers, *, placed: bool
 ) -> HourState:
-    mine = [row for row in told if row["unit"] == hour.unit]
-    counted = [row for row in mine if row["reason"] is None]
-    left_out = Counter({row["reason"]: row["samples"] for row in mine if row["reason"] is not None})
+    rows = [row for row in facts if row["unit"] == hour.unit]
+    counted = [row for row in rows if row["reason"] is None]
+    left_out = Counter({row["reason"]: row["samples"] for row in rows if row["reason"] is not None})
     duplicates = left_out.pop(hourly.DUPLICATE, 0)
-    brokers = {name: BrokerHour(expected=n, answered=k) for name, (n, k) in sorted(said.by_broker.items())}
+    brokers = {name: BrokerHour(expected=n, answered=k) for name, (n, k) in sorted(markers.by_broker.items())}
     costs = sorted((row["broker"], row["cost"]) for row in counted if row["broker"] is not None)
     for broker, cost in costs:
         brokers[broker] = (brokers.get(broker) or BrokerHour()).model_copy(update={"cost": cost})
-    for broker, (samples, cpu) in said.cpu.items():
+    for broker, (samples, cpu) in markers.cpu.items():
         brokers[broker] = brokers[broker].model_copy(update={"told": samples, "cpu": cpu})
     samples = sum(row["samples"] for row in counted)
     return HourState(
@@ -244,11 +244,11 @@ def _state(
         duplicates=duplicates,
         cost=sum(cost for _, cost in costs),
         rejected={reason: n for reason, n in sorted((rejected + left_out).items()) if n},
-        expected=said.expected,
-        answered=said.answered,
-        announced=said.announced,
-        due=said.due,
-        rounds=said.rounds,
+        expected=markers.expected,
+        answered=markers.answered,
+        announced=markers.announced,
+        due=markers.due,
+        rounds=markers.rounds,
         brokers=brokers,
         placed=placed,
     )

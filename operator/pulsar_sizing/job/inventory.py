@@ -206,12 +206,12 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
             except (pa.ArrowException, OSError):
                 verdict = UNREADABLE
         rejected[verdict] += 1
-    said = pa.concat_tables(tables)
-    cpu = _cpu(said)
-    topics = compute.max_element_wise(compute.fill_null(said["topics"], 0), 0)
+    rows = pa.concat_tables(tables)
+    cpu = _cpu(rows)
+    topics = compute.max_element_wise(compute.fill_null(rows["topics"], 0), 0)
     # Null where the broker did not answer.
-    told = said.append_column("told", compute.if_else(said["answered"], topics, pa.scalar(None, pa.int64())))
-    answers = told.group_by(["sample_time", "broker"]).aggregate([("told", "max")])
+    answered = rows.append_column("told", compute.if_else(rows["answered"], topics, pa.scalar(None, pa.int64())))
+    answers = answered.group_by(["sample_time", "broker"]).aggregate([("told", "max")])
     times = answers.group_by("sample_time").aggregate([("told_max", "count"), ("broker", "count")])
     complete = times.filter(compute.equal(times["told_max_count"], times["broker_count"]))
     newest = compute.max((complete if complete.num_rows else times)["sample_time"])
@@ -226,7 +226,7 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
         newest=newest.as_py(),
         brokers=tuple(sorted(there)),
         by_broker={row["broker"]: (row["sample_time_count"], row["told_max_count"]) for row in by_broker.to_pylist()},
-        due=_due(said["interval_seconds"], answers.num_rows, times.num_rows),
+        due=_due(rows["interval_seconds"], answers.num_rows, times.num_rows),
         cpu=cpu,
     )
 
@@ -250,13 +250,13 @@ def _marker_rows(store: Store, path: str) -> Any:
     return found.select(MARKER_TABLE.names).cast(MARKER_TABLE)
 
 
-def _cpu(said: Any) -> dict[str, tuple[int, int]]:
+def _cpu(rows: Any) -> dict[str, tuple[int, int]]:
     """Returns the CPU by broker, each sample once. An invalid share counts as missing; more than all of a CPU counts as
     all of it."""
-    counts = compute.and_(compute.greater(said["cpu"], 0.0), compute.is_finite(said["cpu"]))
-    parts = compute.multiply(compute.min_element_wise(said["cpu"], 1.0), float(MILLION))
-    told = said.select(["sample_time", "broker"]).append_column("parts", parts).filter(counts)
-    told = told.set_column(2, "parts", compute.round(told["parts"]).cast(pa.int64()))
-    once = told.group_by(["sample_time", "broker"]).aggregate([("parts", "max")])
+    counts = compute.and_(compute.greater(rows["cpu"], 0.0), compute.is_finite(rows["cpu"]))
+    parts = compute.multiply(compute.min_element_wise(rows["cpu"], 1.0), float(MILLION))
+    reported = rows.select(["sample_time", "broker"]).append_column("parts", parts).filter(counts)
+    reported = reported.set_column(2, "parts", compute.round(reported["parts"]).cast(pa.int64()))
+    once = reported.group_by(["sample_time", "broker"]).aggregate([("parts", "max")])
     found = once.group_by("broker").aggregate([("parts_max", "count"), ("parts_max", "sum")])
     return {row["broker"]: (row["parts_max_count"], row["parts_max_sum"]) for row in found.to_pylist()}

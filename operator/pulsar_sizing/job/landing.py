@@ -87,8 +87,8 @@ class Reading:
         for part in file.iter_batches(READ_ROWS, row_groups=groups, columns=list(COLUMNS), use_threads=False):
             counted = part
             if self.time is not None:
-                wanted = pa.scalar(self.time, pa.timestamp("ms", tz="UTC"))
-                counted = counted.filter(compute.equal(counted["sample_time"], wanted))
+                moment = pa.scalar(self.time, pa.timestamp("ms", tz="UTC"))
+                counted = counted.filter(compute.equal(counted["sample_time"], moment))
             if unit in self.positions:
                 counted = counted.filter(pa.array(self._has_position(counted["position"], unit)))
             yield counted
@@ -188,7 +188,7 @@ def named(table: Any) -> Any:
 def _first(checks: Mapping[str, Array]) -> Any:
     """The first word of each row whose check does not hold, as codes; null where all hold."""
     words = list(checks)
-    found = np.select([~holds for holds in checks.values()], np.arange(len(words), dtype=np.int8), np.int8(-1))
+    found = np.select([~passed for passed in checks.values()], np.arange(len(words), dtype=np.int8), np.int8(-1))
     return pa.DictionaryArray.from_arrays(pa.array(found, mask=found < 0), pa.array(words, pa.string()))
 
 

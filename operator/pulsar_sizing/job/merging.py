@@ -37,23 +37,23 @@ class Merger:
 
     def __init__(self, least: int = LEAST_ROWS) -> None:
         """`least` rows are held before any are added up."""
-        self._held: list[Any] = [SCHEMA.empty_table()]
+        self._pending: list[Any] = [SCHEMA.empty_table()]
         self._least = self._usual = least
         self.rows = 0
         """Rows that are held."""
 
     def add(self, rows: Any) -> None:
         """Take a table with the columns of SCHEMA."""
-        self._held.append(rows.select(SCHEMA.names).cast(SCHEMA))
+        self._pending.append(rows.select(SCHEMA.names).cast(SCHEMA))
         self.rows += rows.num_rows
         if self.rows > self._usual:
-            self._held = [self.table()]
-            self.rows = self._held[0].num_rows
+            self._pending = [self.table()]
+            self.rows = self._pending[0].num_rows
             self._usual = max(self._least, 3 * self.rows)
 
     def table(self) -> Any:
         """One row a day and topic of all that was taken."""
-        return added(pa.concat_tables(self._held))
+        return added(pa.concat_tables(self._pending))
 
 
 def merge(batches: Iterable[Any]) -> Iterator[Any]:

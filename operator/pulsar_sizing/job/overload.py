@@ -107,18 +107,18 @@ def _minutes(
     job.tables.write(loads, LOADS, name := job.name())
     loads = job.tables.read(job.spark, LOADS, [job.tables.batch(LOADS, name)])
     gap = F.col("time") - F.lag("time").over(Window.orderBy("time"))
-    (told,) = (
+    (spaced,) = (
         loads.select("time")
         .distinct()
         .select("time", gap.alias("gap"))
         .agg(F.count("*").alias("rounds"), F.percentile("gap", 0.5).alias("spacing"))
         .collect()
     )
-    spacing = told["spacing"] / 1000 / MINUTE if told["spacing"] is not None else 1.0
+    spacing = spaced["spacing"] / 1000 / MINUTE if spaced["spacing"] is not None else 1.0
     sides = [_above(job.spark, loads, side, limits) for side in ("broker", "recommended")]
     now, recommended = ({broker: side.get(broker, 0) * spacing for broker in limits} for side in sides)
     job.store.delete_folder(job.tables.batch(LOADS, name))
-    return Minutes(told["rounds"] * spacing, now, recommended)
+    return Minutes(spaced["rounds"] * spacing, now, recommended)
 
 
 def _above(spark: SparkSession, loads: DataFrame, side: str, limits: Mapping[str, float]) -> dict[str, int]:
@@ -143,9 +143,9 @@ def loads_of(owners: Owners, tables: Iterable[Any]) -> Iterator[Any]:
         namespace = numbers[spaces.indices.to_numpy()]
         at = np.searchsorted(owners.starts, namespace * HASH_SPACE + rows["position"].to_numpy(), side="right") - 1
         # Before all bundles is what is of no namespace here.
-        wanted = names.take(pa.array(of_bundle[at] % len(names)))
+        recommended = names.take(pa.array(of_bundle[at] % len(names)))
         broker = one(rows["broker"].cast(pa.string()))
-        columns = [rows["time"], broker, compute.coalesce(wanted, broker), rows["cost"]]
+        columns = [rows["time"], broker, compute.coalesce(recommended, broker), rows["cost"]]
         parts = pa.table(columns, schema=_PLACED_SCHEMA).group_by(_PLACED_SCHEMA.names[:3]).aggregate([("cost", "sum")])
         yield from parts.rename_columns(_PLACED_SCHEMA.names).to_batches()
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everybody u
 from pulsar_operator.balance.model.capacity import capacities_of
 from pulsar_operator.balance.sizing.result import SizingResult, TrafficProfile
 from pulsar_sizing.job import costs, daily, inventory, profile, weights
-from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today
+from pulsar_sizing.job.conclude import Observed, Recorded, Today, conclude, today
 from pulsar_sizing.job.hours import Coverage, HourState, completeness, coverage
 from pulsar_sizing.job.ingest import Job, Say, ingest
 from pulsar_sizing.job.request import Request, RequestError
@@ -53,21 +53,21 @@ def run(spark: SparkSession, store: Store, request: Request, *, now: datetime, u
     job = Job(spark, store, tables, request, lambda: batch_name(now, unique, next(numbers)), say)
     start, end = window(store, request, now)
     # Today is not whole: the same hours of a week ago are on the day before the window.
-    reach = start if request.start is not None else start - timedelta(days=1)
-    snapshot, made, newest = update(job, reach, end)
-    reached = {u: h for u, h in snapshot.hours.items() if inventory.unit_of(reach) <= u < inventory.unit_of(end)}
+    first = start if request.start is not None else start - timedelta(days=1)
+    snapshot, made, newest = update(job, first, end)
+    reached = {u: h for u, h in snapshot.hours.items() if inventory.unit_of(first) <= u < inventory.unit_of(end)}
     inside = {unit: hour for unit, hour in reached.items() if unit >= inventory.unit_of(start)}
     busy = weights.busiest_hours(inside)
     say(f"busiest hours of the day (UTC): {', '.join(f'{hour:02d}' for hour in busy) or 'none'}")
     snapshot, observed = _observe(job, snapshot, inside, busy, newest)
     repeated = profile.profile(reached, inventory.unit_of(now), request.min_completeness)
-    say(f"traffic by the hour: {in_words(repeated)}")
+    say(f"traffic by the hour: {describe_profile(repeated)}")
     say("choosing boundaries")
     if request.start is None and request.end is None:
         tables.clean(now)
     there = coverage(inside, request.min_completeness, request.min_coverage_hours)
-    say(f"{there.covered} hours are covered, {there.wanted} are wanted")
-    result = conclude(request, replace(observed, profile=repeated), seen(inside, there.covered), now)
+    say(f"{there.covered} hours are covered, {there.required} are required")
+    result = conclude(request, replace(observed, profile=repeated), recorded(inside, there.covered), now)
     return Outcome(result, made, len(reached) - made, busy, snapshot, job, observed.today, there)
 
 
@@ -122,15 +122,15 @@ def _is_new(hour: inventory.Hour, known: HourState | None, newest: inventory.Hou
 def _observe(
     job: Job, snapshot: Snapshot, inside: Mapping[int, HourState], busy: Sequence[int], newest: inventory.Hour | None
 ) -> tuple[Snapshot, Observed]:
-    told, placed = _latest_round(job, snapshot, newest)
+    markers, placed = _latest_round(job, snapshot, newest)
     now = today(placed)
-    brokers = told.brokers or tuple(sorted({row["broker"] for row in placed}))
+    brokers = markers.brokers or tuple(sorted({row["broker"] for row in placed}))
     counted = [unit for unit, hour in inside.items() if hour.samples]
     capacities = capacities_of(brokers, (), job.request.capacities)
     cost = costs.learned(job.spark, job.tables, snapshot, counted, capacities)
     found = Heaviest([], [], [])
     if counted:
-        for days in daily.wanted(inside, busy):
+        for days in daily.needed(inside, busy):
             snapshot = _add_up_days(job, snapshot, days)
         many = max(daily.topics_of(inside[unit]) for unit in counted)
         ask = Question(job.request.percentile, job.request.growth, costs.factors_of(cost), many)
@@ -146,21 +146,21 @@ def _observe(
         cells=found.cells,
         hottest=found.namespaces,
         hot_topics=found.hot,
-        round=told.newest,
+        round=markers.newest,
         cost=costs.section(cost),
     )
 
 
-def _add_up_days(job: Job, snapshot: Snapshot, wanted: daily.Days) -> Snapshot:
+def _add_up_days(job: Job, snapshot: Snapshot, needed: daily.Days) -> Snapshot:
     """Bring a table by day up to date, with a snapshot after each batch."""
-    stale = daily.stale(snapshot, wanted)
+    stale = daily.stale(snapshot, needed)
     done = 0
-    for days in daily.batches(snapshot, wanted.units, list(stale)):
+    for days in daily.batches(snapshot, needed.units, list(stale)):
         digests = {day: stale[day] for day in days}
-        snapshot = daily.write(job.spark, job.tables, snapshot, job.name(), wanted, digests)
+        snapshot = daily.write(job.spark, job.tables, snapshot, job.name(), needed, digests)
         job.tables.publish(snapshot)
         done += len(days)
-        job.say(f"{done} of {len(stale)} days added up ({wanted.table})")
+        job.say(f"{done} of {len(stale)} days added up ({needed.table})")
     return snapshot
 
 
@@ -183,29 +183,29 @@ def _latest_round(
     """The markers of the newest hour, and the rows of its placement: one a bundle and broker."""
     if newest is None:
         return inventory.Markers(), []
-    told = inventory.markers(job.store, newest.markers)
+    markers = inventory.markers(job.store, newest.markers)
     folders = job.tables.hours(snapshot, PLACEMENT, [newest.unit])
     if not folders or not job.store.names(folders[0]):
-        return told, []
+        return markers, []
     placed = job.tables.read(job.spark, PLACEMENT, folders).select("namespace", "bundle", "broker", "topics")
-    return told, placed.toArrow().to_pylist()
+    return markers, placed.toArrow().to_pylist()
 
 
-def in_words(found: TrafficProfile | None) -> str:
+def describe_profile(found: TrafficProfile | None) -> str:
     if found is None:
         return "too little was recorded for a profile of a week or a day"
-    gaps = f", {found.filled} hours filled from their neighbours" if found.filled else ""
+    gaps = f", {found.filled} hours filled from the hours beside them" if found.filled else ""
     return f"profile of a {found.period.lower()} from {found.recorded} hours{gaps}"
 
 
-def seen(inside: Mapping[int, HourState], covered: int) -> Seen:
+def recorded(inside: Mapping[int, HourState], covered: int) -> Recorded:
     """Returns how much was recorded in the hours ``inside``; ``covered`` is how many of them are covered."""
     rejected: Counter[str] = Counter()
     for hour in inside.values():
         rejected.update(hour.rejected)
         rejected["row_duplicate"] += hour.duplicates
     first, last = min(inside, default=0), max(inside, default=0)
-    return Seen(
+    return Recorded(
         samples=sum(hour.samples for hour in inside.values()),
         completeness=completeness(inside.values()),
         expected=sum(hour.expected for hour in inside.values()),

@@ -96,8 +96,8 @@ def loads(brokers: Mapping[str, Bars], bound: float, palette: Palette = LIGHT) -
     rows = [len(shown) - 1 - row for row in range(len(shown))]
     bars = [brokers[name] for name in shown]
     axes.barh([r + 0.2 for r in rows], [b.now / MEGA for b in bars], 0.36, label="now", color=palette.now)
-    told = [b.recommended / MEGA for b in bars]
-    axes.barh([r - 0.2 for r in rows], told, 0.36, label="recommended", color=palette.recommended)
+    recommended = [b.recommended / MEGA for b in bars]
+    axes.barh([r - 0.2 for r in rows], recommended, 0.36, label="recommended", color=palette.recommended)
     low, high = [r - 0.45 for r in rows], [r + 0.45 for r in rows]
     axes.vlines([b.fair / MEGA for b in bars], low, high, color=palette.ink, linewidth=1.2, label="fair share")
     if bound > 1:

@@ -20,7 +20,7 @@ from pulsar_sizing.job.histogram import Array
 
 BOUND: Final = 4.0
 """Largest factor of a topic; its inverse is the smallest."""
-TOLD: Final = 0.5
+INFORMATIVE: Final = 0.5
 """Maximum share of the prior variance that a factor's variance may have to be used: the hours then contain at least as
 much information on it as the other topics do. Its standard error may have at most this share of the factor."""
 MIN_HOURS: Final = 24
@@ -106,24 +106,24 @@ def learn(evidence: Evidence) -> Learned:
     Multiplying all CPU or all cost with a number changes nothing.
     """
     evidence = _sound(evidence)
-    told = Learned(brokers=len(np.unique(evidence.brokers)), observations=len(evidence.cpu))
-    if told.brokers < 2 or len(np.unique(evidence.hours)) < MIN_HOURS:
-        return told
+    nothing = Learned(brokers=len(np.unique(evidence.brokers)), observations=len(evidence.cpu))
+    if nothing.brokers < 2 or len(np.unique(evidence.hours)) < MIN_HOURS:
+        return nothing
     evidence = _scaled(evidence)
-    before, after = held_out(evidence)
+    before, after = deviations(evidence)
     fit = _fit(evidence)
     used = after < before and bool(fit.factors)
     return Learned(
         {evidence.names[column]: each for column, each in fit.factors.items()} if used else {},
         fit.others if used else 1.0,
-        told.brokers,
-        told.observations,
+        nothing.brokers,
+        nothing.observations,
         before,
         after if used else before,
     )
 
 
-def held_out(evidence: Evidence) -> tuple[float, float]:
+def deviations(evidence: Evidence) -> tuple[float, float]:
     """The deviation in hours that were not learned from, without factors and with those of the other hours."""
     hours = np.unique(evidence.hours)
     blocks = np.searchsorted(hours, evidence.hours) * BLOCKS // len(hours)
@@ -183,20 +183,20 @@ def _plain(evidence: Evidence) -> _Fit:
     for _ in range(2):
         columns = np.stack([np.ones_like(weights), evidence.cost], axis=1) * weights[:, None]
         normal = columns.T @ columns + np.diag([IDLE_PENALTY, 0.0])
-        wanted = columns.T @ (evidence.cpu * weights)
-        idle, price = _solved(normal, wanted).tolist()
+        targets = columns.T @ (evidence.cpu * weights)
+        idle, price = _solved(normal, targets).tolist()
         if idle < 0 or price <= 0:
-            idle, price = 0.0, float(wanted[1] / normal[1, 1])
+            idle, price = 0.0, float(targets[1] / normal[1, 1])
         weights = 1 / np.maximum(idle + price * evidence.cost, 0.2)
     return _Fit(idle, price, {})
 
 
-def _solved(normal: Array, wanted: Array) -> Array:
+def _solved(normal: Array, targets: Array) -> Array:
     """Returns the solution, or zeros if there is none: the figures differ by more than floats can represent."""
     try:
-        return np.linalg.solve(normal, wanted)
+        return np.linalg.solve(normal, targets)
     except np.linalg.LinAlgError:
-        return np.zeros_like(wanted)
+        return np.zeros_like(targets)
 
 
 def _fit(evidence: Evidence) -> _Fit:
@@ -217,15 +217,15 @@ def _with_own(evidence: Evidence, plain: _Fit) -> _Fit:
     first = [np.ones_like(evidence.cost)] if plain.idle else []
     columns = np.concatenate([np.stack([*first, evidence.cost], axis=1), evidence.topics, own], axis=1)
     columns *= weights[:, None]
-    wanted = evidence.cpu * weights
+    targets = evidence.cpu * weights
     flat, many = len(first) + 1, len(evidence.names)
     normal = columns.T @ columns
     normal[: len(first), : len(first)] += IDLE_PENALTY
-    if len(wanted) <= flat:
+    if len(targets) <= flat:
         return plain
-    variance, penalties = _likeliest(normal, columns.T @ wanted, float(wanted @ wanted), len(wanted), flat, many)
+    variance, penalties = _likeliest(normal, columns.T @ targets, float(targets @ targets), len(targets), flat, many)
     inverse = np.linalg.inv(normal + np.diag(penalties))
-    values, covariance = inverse @ (columns.T @ wanted), variance * inverse
+    values, covariance = inverse @ (columns.T @ targets), variance * inverse
     believed = float(np.sqrt(variance / penalties[flat]))
     price = values[flat - 1]
     # Linear in what was found: what a mean byte costs, and of each topic by how much it costs more than that.
@@ -239,9 +239,9 @@ def _with_own(evidence: Evidence, plain: _Fit) -> _Fit:
     parts[:, flat - 1] = 1
     parts[np.arange(many), flat + np.arange(many)] = 1
     parts = (parts - factors[:, None] * mean) / level
-    residuals = wanted - columns @ values
+    residuals = targets - columns @ values
     errors = np.sqrt(np.einsum("ij,jk,ik->i", parts, covariance, parts) * _repeated(residuals, evidence))
-    good = (errors <= believed / level * np.sqrt(TOLD)) & (errors <= factors * TOLD)
+    good = (errors <= believed / level * np.sqrt(INFORMATIVE)) & (errors <= factors * INFORMATIVE)
     used = {int(n): Factor(_bounded(float(factors[n])), float(errors[n])) for n in np.flatnonzero(good)}
     left = 1 - float(shares[good].sum())
     # What rounding leaves of nothing is nothing.
@@ -253,19 +253,19 @@ def _bounded(factor: float) -> float:
     return min(max(factor, 1 / BOUND), BOUND)
 
 
-def _likeliest(normal: Array, wanted: Array, square: float, rows: int, flat: int, many: int) -> tuple[float, Array]:
+def _likeliest(normal: Array, targets: Array, square: float, rows: int, flat: int, many: int) -> tuple[float, Array]:
     """Variance of an observation and the penalty of each column, at which the observations are likeliest.
 
     `normal` and `wanted` are the normal equations, `square` the square of what is explained, `flat` the number of
     columns without a penalty, which come first, `many` that of the topics behind them.
     """
     left = rows - flat
-    alone = np.linalg.solve(normal[:flat, :flat], np.column_stack([normal[:flat, flat:], wanted[:flat]]))
+    alone = np.linalg.solve(normal[:flat, :flat], np.column_stack([normal[:flat, flat:], targets[:flat]]))
     # Of the other columns what the first ones do not explain.
     inner = normal[flat:, flat:] - normal[flat:, :flat] @ alone[:, :-1]
-    target = wanted[flat:] - normal[flat:, :flat] @ alone[:, -1]
-    square -= float(wanted[:flat] @ alone[:, -1])
-    best = -np.inf, 1.0, np.zeros(len(wanted))
+    target = targets[flat:] - normal[flat:, :flat] @ alone[:, -1]
+    square -= float(targets[:flat] @ alone[:, -1])
+    best = -np.inf, 1.0, np.zeros(len(targets))
     for broker in BROKERS:
         scale = np.concatenate([np.ones(many), np.full(len(target) - many, broker**-0.5)])
         lengths, turned = np.linalg.eigh(inner * scale[:, None] * scale)

@@ -29,7 +29,7 @@ DAYS = 31
 UNKNOWN = "not known"
 NO_MINUTES = (
     f"Minutes above {OVERLOADED:.0%} are not known without --capacity, which says how many bytes a second an average "
-    "broker carries: traffic alone does not tell it."
+    "broker carries: traffic alone does not show it."
 )
 Heat = dict[str, list[float]]
 
@@ -43,7 +43,7 @@ class Details:
     hottest: Heat = field(default_factory=dict)
     """Mean cost by hour of the day of the hottest topics."""
     minutes: Minutes | None = None
-    """None = what brokers can carry is not known."""
+    """Unset if what brokers can carry is not known."""
     coverage: Coverage | None = None
     """None if the report has no coverage."""
 
@@ -253,7 +253,7 @@ def summary(result: SizingResult, coverage: Coverage | None = None) -> str:
     """The result in a few lines."""
     balance = result.balance
     now = sum(each.bundles_now for each in result.namespaces)
-    wanted = sum(len(each.boundaries) - 1 for each in result.namespaces)
+    recommended = sum(len(each.boundaries) - 1 for each in result.namespaces)
     lines = [
         f"Cluster {result.cluster} of instance {result.instance}",
         f"recorded     {result.from_time:%Y-%m-%d %H:%M} to {result.to_time:%Y-%m-%d %H:%M} UTC, "
@@ -265,7 +265,7 @@ def summary(result: SizingResult, coverage: Coverage | None = None) -> str:
     if explained := _explained(result.cost):
         lines.append(f"cost         {explained}")
     if result.namespaces:
-        lines.append(f"bundles      {now} now, {wanted} recommended, namespaces: {len(result.namespaces)}")
+        lines.append(f"bundles      {now} now, {recommended} recommended, namespaces: {len(result.namespaces)}")
         promise = f"busiest broker {balance.before:.3f} times the mean now, {balance.after:.3f} promised"
         lines.append(f"balance      {promise}, {balance.bound:.3f} is the bound")
     else:
@@ -275,7 +275,7 @@ def summary(result: SizingResult, coverage: Coverage | None = None) -> str:
 
 def _covered(found: Coverage) -> str:
     least = f"at least {found.least:.1%} of their samples"
-    return f"{found.covered} hours have {least}, {found.wanted} are wanted for a recommendation"
+    return f"{found.covered} hours have {least}, {found.required} are required for a recommendation"
 
 
 def text(result: SizingResult, found: Details) -> str:

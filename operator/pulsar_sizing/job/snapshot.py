@@ -71,7 +71,7 @@ PARTITIONS: Final = {
 }
 """Columns in the names of the folders inside a batch, and their types."""
 DISTINCT: Final = ("topic", "base", "position", "weight", "uncapped", *SUMS, *MAXIMA)
-"""Columns with so many different values that the writer need not look for a dictionary of them."""
+"""Columns whose values hardly repeat, of which the writer makes no dictionary."""
 KEEP_SNAPSHOTS: Final = 2
 """A reader that took the one before the last still finds its files."""
 ABANDONED: Final = timedelta(hours=6)

@@ -57,11 +57,11 @@ def totals(batches: Iterable[Any]) -> Iterator[Any]:
 
 def _sum(found: dict[Key, Array], key: Key, more: Array) -> None:
     """Add sums by rank to those of an hour and namespace."""
-    held = found.get(key)
-    if held is None:
+    known = found.get(key)
+    if known is None:
         found[key] = more.copy()
         return
-    short, long = sorted((held, more), key=len)
+    short, long = sorted((known, more), key=len)
     whole = long.copy()
     whole[: len(short)] += short
     found[key] = whole

@@ -83,27 +83,27 @@ def _absent(hour: HourState) -> set[str]:
 
 def _shares(hours: Any) -> dict[str, float]:
     """Part of the traffic of each broker where it is known: cost over that of its hours, of whole hours alone."""
-    mine: dict[str, float] = {}
+    own: dict[str, float] = {}
     of: dict[str, float] = {}
     for hour in hours:
         means = {} if _absent(hour) else _means(hour)
         total = sum(means.values())
         for name, cost in means.items():
-            mine[name] = mine.get(name, 0.0) + cost
+            own[name] = own.get(name, 0.0) + cost
             of[name] = of.get(name, 0.0) + total
-    return {name: cost / of[name] for name, cost in mine.items() if of[name]}
+    return {name: cost / of[name] for name, cost in own.items() if of[name]}
 
 
 def _whole_cost(hour: HourState, shares: Mapping[str, float]) -> float:
-    seen = sum(_means(hour).values())
+    total = sum(_means(hour).values())
     # Rows of brokers that no marker knows count as they are.
-    seen += sum(b.cost for b in hour.brokers.values() if not b.answered)
+    total += sum(b.cost for b in hour.brokers.values() if not b.answered)
     absent = _absent(hour)
     # A broker that was never seen together with all others has the share of a mean broker.
     mean = 1 / max(len(hour.brokers), 1)
     # It is missing in the rounds in which it should have been there: in the others its topics were on other brokers.
     missing = sum(shares.get(name, mean) * min(hour.brokers[name].expected / hour.rounds, 1.0) for name in absent)
-    return seen / (1 - missing) if missing < 1 else seen
+    return total / (1 - missing) if missing < 1 else total
 
 
 def topic_weights(busy: Any, quiet: Any, percentile: float, growth: float) -> Weights:

@@ -51,7 +51,7 @@ def hour(rounds: int, answered: int | None = None, due: int = 0) -> HourState:
 )
 def test_an_hour_is_covered_with_nearly_all_its_samples(hours: list[HourState], wanted: int) -> None:
     found = coverage(dict(enumerate(hours, 500_000)), 0.8, 24)
-    assert (found.covered, found.wanted) == (wanted, 24)
+    assert (found.covered, found.required) == (wanted, 24)
     assert len(found.shares) == sum(hour.expected > 0 for hour in hours)
     assert coverage(dict(enumerate(hours)), 0.0, 24).covered == len(found.shares)
 

@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.balance.model.cluster import Broker, Cell
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_operator.balance.sizing.size import NamespaceTraffic, size
-from pulsar_sizing.job.conclude import Observed, Seen, Today, _balance, conclude, loads_after, loads_today
+from pulsar_sizing.job.conclude import Observed, Recorded, Today, _balance, conclude, loads_after, loads_today
 from pulsar_sizing.job.request import Request
 
 BROKERS = ("a:8080", "b:8080")
@@ -47,7 +47,7 @@ def concluded(cpus: tuple[str | None, ...], covered: int = 24, **asked: Any) -> 
         round=NOW,
     )
     told = {f"east-broker-{n}": cpu for n, cpu in enumerate(cpus) if cpu is not None}
-    seen = Seen(samples=1, completeness=1.0, expected=1, rejected={}, start=NOW, end=NOW, covered=covered)
+    seen = Recorded(samples=1, completeness=1.0, expected=1, rejected={}, start=NOW, end=NOW, covered=covered)
     return conclude(Request("demo", "east", capacities=told, **asked), observed, seen, NOW)
 
 
@@ -96,5 +96,5 @@ def test_too_few_covered_hours_recommend_nothing() -> None:
     found = concluded((None,) * 3, covered=23)
     assert found.namespaces == () and found.partitions == ()
     assert found.verdict.verdict == "Unknown"
-    assert found.verdict.reason.startswith("Only 23 hours are covered, 24 are wanted.")
+    assert found.verdict.reason.startswith("Only 23 hours are covered, 24 are required.")
     assert concluded((None,) * 3, covered=23, min_coverage_hours=23).namespaces != ()

@@ -11,7 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_operator.balance.sizing.result import CostSizing, TopicCost
-from pulsar_sizing.job.costs import LEAST, MOST_TOLD, Factors, Hour, Observed, evidence, factors_for, observed, section
+from pulsar_sizing.job.costs import (
+    LEAST,
+    MOST_REPORTED,
+    Factors,
+    Hour,
+    Observed,
+    evidence,
+    factors_for,
+    observed,
+    section,
+)
 from pulsar_sizing.job.hours import BrokerHour, HourState
 from pulsar_sizing.job.ingest import heavy
 from pulsar_sizing.job.inventory import MILLION
@@ -102,7 +112,7 @@ def test_topics_have_the_factor_of_all_their_partitions_or_of_the_others() -> No
 def test_the_result_tells_the_strongest() -> None:
     factors = {f"t{n:02d}": Factor(1 + n / 10, 0.1) for n in range(30)} | {"less": Factor(0.3, 0.05)}
     told = section(Learned(factors, 0.9, 3, 500, 0.2, 0.1))
-    assert told is not None and len(told.topics) == MOST_TOLD and told.factors == 31
+    assert told is not None and len(told.topics) == MOST_REPORTED and told.factors == 31
     assert told.topics[:2] == (
         TopicCost(topic="t29", factor=3.9, error=0.1),
         TopicCost(topic="t28", factor=3.8, error=0.1),

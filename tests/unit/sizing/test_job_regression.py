@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pulsar_sizing.job.regression import BOUND, MIN_HOURS, Evidence, Learned, held_out, learn
+from pulsar_sizing.job.regression import BOUND, MIN_HOURS, Evidence, Learned, deviations, learn
 
 BROKERS = 3
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -177,7 +177,7 @@ def test_the_deviation_is_that_of_hours_that_were_not_learned_from() -> None:
     half = len(first.cpu) // 2
     cpu = np.concatenate([first.cpu[:half], second.cpu[half:]])
     told = learn(replace(first, cpu=cpu))
-    before, _ = held_out(first)
+    before, _ = deviations(first)
     assert before > 0.1
     assert told.before is not None and told.after is not None
     assert told.after > told.before / 2

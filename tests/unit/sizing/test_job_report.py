@@ -97,7 +97,7 @@ def test_without_recommendation_the_report_says_why() -> None:
 
 def test_the_report_says_how_much_is_covered() -> None:
     found = report.text(result(), report.Details(TODAY, coverage=COVERAGE))
-    assert "coverage     23 hours have at least 80.0% of their samples, 24 are wanted for a recommendation" in found
+    assert "coverage     23 hours have at least 80.0% of their samples, 24 are required for a recommendation" in found
     (table,) = (t for t in report.tables(result(), report.Details(coverage=COVERAGE)) if t.title.startswith("Coverage"))
     assert [tuple(row) for row in table.rows[:3]] == [
         ("2026-03-02", "23", "95.8%"),
