@@ -50,7 +50,7 @@ async def test_a_cluster_that_is_needed_keeps_running_and_names_who_needs_it() -
     assert await world.uids(STATEFUL_SETS) == sets
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "DeletionBlocked")
     assert (status, reason) == ("True", "DependentsExist")
-    assert f"2 objects still need it: PulsarTenant {NS}/shop, PulsarNamespace {NS}/orders." in message
+    assert f"2 objects still need this object: PulsarTenant {NS}/shop, PulsarNamespace {NS}/orders." in message
     command = f"kubectl -n {NS} annotate --overwrite pulsarcluster/east {ANNOTATION_CONFIRM_DELETE}=east"
     assert command in message
     assert (await world.condition(Kind.CLUSTER, "east"))[:2] == ("False", "Deleting")
@@ -306,7 +306,7 @@ def test_what_is_waited_for(dependent: Json, waits: bool) -> None:
 
 def test_the_message_names_the_first_few_and_how_many() -> None:
     text = explain(cluster("east"), [obj(Kind.TENANT, f"t{n}", **IN_DEMO) for n in range(8)])
-    assert text.startswith(f"8 objects still need it: PulsarTenant {NS}/t0, ")
+    assert text.startswith(f"8 objects still need this object: PulsarTenant {NS}/t0, ")
     assert "t4 and 3 more." in text
     assert "t5" not in text
 

@@ -31,5 +31,5 @@ async def test_another_number_and_another_template(annotation: str, part: str, r
     await world.run(rounds=30)
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
     assert [each for each in pending if words in each], pending
-    record = [each for each in pending if f"-{'bookie' if part == 'bookkeeper' else part}-templates: " in each]
+    record = [each for each in pending if f"-{'bookie' if part == 'bookkeeper' else part}-templates, " in each]
     assert len(record) == 1, pending

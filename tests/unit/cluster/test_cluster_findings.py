@@ -155,7 +155,7 @@ STOP = TemplateOrder(
 PROGRESS, BLOCKED, WAITS = range(3)
 REPORTS: Final = {
     "a bookie is decommissioned": (PROGRESS, ClusterView(decommission=BEGUN), "Bookie b leaves"),
-    "a pod is replaced": (PROGRESS, ClusterView(rollout=ROLLOUT), "1 of 3 are done"),
+    "a pod is replaced": (PROGRESS, ClusterView(rollout=ROLLOUT), "replaced 1 of 3 pods"),
     "brokers are drained": (PROGRESS, ClusterView(scale=DRAIN), "4 bundles"),
     "a foreign volume": (BLOCKED, ClusterView(volumes=FOREIGN), "the volume of another"),
     "a refused decommission": (BLOCKED, ClusterView(decommission=REFUSED), "No bookie can leave"),
@@ -211,4 +211,4 @@ def test_one_phase_hides_none_of_its_own_reports() -> None:
 def test_components_that_a_failed_rollout_does_not_hold_go_on() -> None:
     found = fold(findings_of(ClusterView(rollout=ROLLOUT, template_order=STOP))).progressing
     assert found is not None and found[:2] == (True, Reason.ROLLOUT_IN_PROGRESS)
-    assert "1 of 3 are done" in found[2] and "The rollout of proxy pods failed" in found[2]
+    assert "replaced 1 of 3 pods" in found[2] and "The rollout of proxy pods failed" in found[2]

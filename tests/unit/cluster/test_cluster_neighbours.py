@@ -89,7 +89,7 @@ async def test_a_failed_rollout_holds_the_others_until_it_is_paused(change: Call
     assert f"PulsarCluster {NS}/east has been rolling out since 2026-01-01T" in said and "(RolloutFailed)" in said
     assert "annotate pulsarcluster/east pulsaroperator.io/pause=true" in said and "delete it" in said
     rollout = (await world.status(Kind.CLUSTER, "west"))["rollout"]
-    assert (rollout["blockedBy"], rollout["message"]) == ("WaitingForClusters", said.partition("are done. ")[2])
+    assert (rollout["blockedBy"], rollout["message"]) == ("WaitingForClusters", said.partition(" pods. ")[2])
     await world.pause(Kind.CLUSTER, "east")
     await world.run()
     assert of(world, "west") == ["west-broker-0"], "a person said so"
