@@ -68,7 +68,10 @@ async def test_a_namespace_that_it_shares_with_others_keeps_it(allowed: tuple[st
     namespace(world, "shop/mirrored", "east", *(() if allowed else ("west",)), allowed=allowed)
     await world.delete(Kind.CLUSTER, "west")
     text = await blocked(world)
-    assert text is not None and "1 namespaces in Pulsar still need this cluster: shop/mirrored (its clusters: east, west)" in text
+    assert (
+        text is not None
+        and "1 namespaces in Pulsar still need this cluster: shop/mirrored (its clusters: east, west)" in text
+    )
     assert "annotate --overwrite pulsarcluster/west pulsaroperator.io/confirm-delete=west" in text
     assert "west-broker-0" in await world.names(PODS), "it serves its clients"
     namespace(world, "shop/mirrored", "east")
@@ -101,7 +104,9 @@ async def test_what_cannot_be_read_is_not_nobody() -> None:
     world.journal.before.append(fail)
     await world.delete(Kind.CLUSTER, "west")
     text = await blocked(world)
-    assert text is not None and "It is not known whether namespaces in Pulsar need this cluster: connection loss" in text
+    assert (
+        text is not None and "It is not known whether namespaces in Pulsar need this cluster: connection loss" in text
+    )
     world.journal.before.remove(fail)
     assert await blocked(world) is None
 

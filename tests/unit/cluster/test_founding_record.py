@@ -112,7 +112,7 @@ async def test_a_paused_instance_whose_store_is_not_on_record_is_not_ready_for_w
     name = "demo-configuration-store-founded"
     assert name not in await world.names(CONFIG_MAPS)
     status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
-    assert (status, reason) == ("False", "Pending") and "on record" in message
+    assert (status, reason) == ("False", "Pending") and "no record shows yet that the ensemble was founded" in message
     assert any(name in text for text in (await world.status(Kind.INSTANCE, "demo"))["pendingActions"])
     assert not [c for c in world.journal.effects if c.port == ZOOKEEPER and "demo-configuration-store" in str(c)]
     await world.pause(Kind.INSTANCE, "demo", on=False)

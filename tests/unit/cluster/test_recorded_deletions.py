@@ -62,7 +62,7 @@ async def test_a_service_that_is_pruned_is_an_event_and_other_objects_are_not() 
     gone = before - set(await world.names(SERVICES))
     assert "east-proxy" in gone
     events = [each.message for each in world.journal.events[mark:] if each.reason == "Deleted"]
-    assert {text.split(":")[0] for text in events} == {
+    assert {text.split(", because")[0] for text in events} == {
         "Deleted StatefulSet east-proxy",
         *(f"Deleted Service {name}" for name in gone),
     }
@@ -74,5 +74,5 @@ async def test_the_secret_of_an_ensemble_that_is_deleted_is_an_event() -> None:
     await world.delete(Kind.CLUSTER, "east")
     await world.run()
     assert await world.names(SECRETS) == []
-    assert "Deleted Secret east-zookeeper-super: reclaimPolicy is Delete" in told(world, "Deleted")
+    assert "Deleted Secret east-zookeeper-super, because reclaimPolicy is Delete" in told(world, "Deleted")
     assert not [text for text in told(world, "Deleted") if "ConfigMap" in text]

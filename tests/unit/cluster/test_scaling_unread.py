@@ -97,7 +97,9 @@ async def test_a_component_with_autoscaling_and_one_without_are_both_named() -> 
     await world.round()
     found = await condition(world)
     assert found is not None and found[:2] == ("False", "StatusUnreadable")
-    assert "Brokers: The operator keeps 2 replicas: " in found[2] and "Proxies: The operator keeps 3" in found[2]
+    assert (
+        "Brokers: The operator keeps 2 replicas, because " in found[2] and "Proxies: The operator keeps 3" in found[2]
+    )
     await minutes(world, loads, 2)
     assert await said(world) == ("False", "StatusUnreadable"), "proxies are held"
     assert (await status(world))["autoscaling"]["broker"]["reason"] == "WithinTarget"

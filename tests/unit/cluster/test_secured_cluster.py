@@ -58,7 +58,7 @@ async def test_a_status_chooses_neither_the_audience_nor_the_receiver_of_a_token
     known |= {"tokenAudience": audience, "brokerWebServiceUrl": "http://elsewhere.example:8080"}
     endpoint = serving_endpoint(cluster)
     assert before is not None and endpoint is not None and endpoint.access == before.access
-    with pytest.raises(UnavailableError, match=r"elsewhere\.example:8080: it is no host of cluster east"):
+    with pytest.raises(UnavailableError, match=r"elsewhere\.example:8080 is not among the hosts of cluster east"):
         check_host(endpoint, URL(endpoint.url))
 
 

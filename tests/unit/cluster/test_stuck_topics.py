@@ -217,4 +217,4 @@ async def test_while_it_is_paused_it_is_said_what_would_be_done(kind: Kind, name
     await world.pause(kind, name)
     condition = await looks_at(world, page(5), 12)
     assert unloads(world) == []
-    assert condition["pending"] == [f"Unload {TOPIC} in east: nothing of it is replicated"]
+    assert condition["pending"] == [f"Unload {TOPIC} in east, because none of its messages is replicated"]

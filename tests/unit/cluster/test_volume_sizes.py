@@ -90,5 +90,5 @@ def test_a_bookie_that_comes_back_to_its_claims_gets_no_new_ones() -> None:
     templates = [claim("l-0", "1Gi")]
     there = [claim("l-0-b-0", "2Gi"), claim("l-0-b-2", "1Gi")]
     (text,) = new_claims(templates, there, "b", [1, 2])
-    assert text.startswith("Bookie 1 gets PersistentVolumeClaim l-0-b-1 of 1Gi, and l-0-b-0 has 2Gi")
+    assert text.startswith("Bookie 1 gets PersistentVolumeClaim l-0-b-1 of 1Gi, but l-0-b-0 has 2Gi")
     assert new_claims(templates, [], "b", [0]) == []
