@@ -221,7 +221,7 @@ def _changes(schema: Json, path: str) -> Iterator[tuple[str, str]]:
 
 def _shorter(message: str) -> str:
     """Returns the message without the path and the advice on immutable fields, which the page begins with."""
-    text = re.sub(r"(is immutable \([^)]*\)): .*$", r"\1", message)
+    text = re.sub(r"(is immutable, because [^.]*)\. .*$", r"\1", message)
     return re.sub(r"^[\w.]+ is immutable", "immutable", text)
 
 

@@ -72,7 +72,7 @@ async def test_a_later_incarnation_is_asked_at_the_host_of_its_pod(world: World)
     later = HOST.replace(".", ".i3.", 1)
     world.put(DECOMMISSION_RECORD_PATH, DecommissionRecord(later, 2, NOW, run="uid/0").data())
     world.put(f"{READONLY}/{later}")
-    assert await world.released() == [f"PulsarCluster pulsar/east: bookie {later} made writable"]
+    assert await world.released() == [f"PulsarCluster pulsar/east: Bookie {later} was made writable"]
     assert not world.readonly
 
 
