@@ -118,7 +118,7 @@ async def test_a_hanging_broker_ends_at_the_deadline(admin: AiohttpAdmin) -> Non
         return web.Response()
 
     server = web.Server(hang)
-    runner = web.ServerRunner(server)
+    runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -157,7 +157,7 @@ async def test_calls_per_cluster_are_limited() -> None:
         running[cluster] -= 1
         return web.Response(status=204)
 
-    runner = web.ServerRunner(web.Server(handler))
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -307,7 +307,7 @@ async def test_a_broken_connection_repeats_only_what_may_be_repeated(method: str
             request.transport.abort()
         return web.Response(status=204)
 
-    runner = web.ServerRunner(web.Server(handler))
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     endpoint = AdminEndpoint("a", f"http://127.0.0.1:{runner.addresses[0][1]}")

@@ -40,7 +40,7 @@ async def admin() -> AsyncIterator[AiohttpAdmin]:
 
 @asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[AdminEndpoint]:
-    runner = web.ServerRunner(web.Server(handler))
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
@@ -85,7 +85,7 @@ async def test_a_broker_that_never_ends_its_answer_is_cut_at_the_deadline(admin:
         await asyncio.Event().wait()
 
     async with serving(streaming([b'{"a":'], then=forever)) as endpoint:
-        with pytest.raises(DeadlineError, match=r"no whole answer within 0\.3 s, 5 bytes came"):
+        with pytest.raises(DeadlineError, match=r"got no complete answer within 0\.3 s \(received 5 bytes\)"):
             await admin.stream(endpoint, PATH, lambda _: None, deadline=0.3)
 
 
@@ -107,7 +107,7 @@ async def test_a_broker_that_sends_nothing_more_is_not_waited_for() -> None:
         async with serving(slowly) as endpoint:
             await admin.stream(endpoint, PATH, got.append, deadline=60)
             assert b"".join(got) == b"x" * 8
-            with pytest.raises(DeadlineError, match=r"nothing for 1 s, 8 bytes came"):
+            with pytest.raises(DeadlineError, match=r"received no data for 1 s \(received 8 bytes\)"):
                 await admin.stream(endpoint, ("broker-stats", "metrics"), got.append, deadline=60)
     finally:
         await admin.close()
@@ -119,7 +119,7 @@ async def test_a_broker_that_never_begins_is_cut_at_the_deadline(admin: AiohttpA
         raise AssertionError
 
     async with serving(hang) as endpoint:
-        with pytest.raises(DeadlineError, match=r"no whole answer within 0\.3 s$"):
+        with pytest.raises(DeadlineError, match=r"got no complete answer within 0\.3 s$"):
             await admin.stream(endpoint, PATH, lambda _: None, deadline=0.3)
 
 
@@ -140,7 +140,7 @@ async def test_an_answer_that_breaks_off_is_not_asked_again(admin: AiohttpAdmin)
         request.transport.abort()
 
     async with serving(streaming([b"x" * 1000], then=cut)) as endpoint:
-        with pytest.raises(UnavailableError, match=r"connection to .* broke .* after 1000 bytes of the answer"):
+        with pytest.raises(UnavailableError, match=r"failed after 1000 bytes of the answer \("):
             await admin.stream(endpoint, PATH, taking, deadline=30)
     assert len(asked) == 1 and b"".join(got) == b"x" * 1000
 

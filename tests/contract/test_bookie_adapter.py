@@ -51,7 +51,7 @@ async def site() -> AsyncIterator[Site]:
     found = Site()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", found.handle)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     server = web.TCPSite(runner, HOST, 0)
     await server.start()

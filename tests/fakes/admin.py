@@ -174,7 +174,7 @@ async def serve(pulsar: FakePulsar, cluster: str = "a", script: Script | None = 
         return web.Response(status=status) if data is None else web.json_response(data, status=status)
 
     server = web.Server(answer)
-    runner = web.ServerRunner(server, access_log=None)
+    runner = web.ServerRunner(server, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -53,7 +53,7 @@ class SecuredServer:
 async def serving(context: ssl.SSLContext | None, **given: object) -> AsyncIterator[SecuredServer]:
     """One that runs; ``given`` are its fields. Without a context it speaks plain HTTP."""
     server = SecuredServer(**given)  # type: ignore[arg-type]
-    runner = web.ServerRunner(web.Server(server.answer), access_log=None)
+    runner = web.ServerRunner(web.Server(server.answer), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     server.port = runner.addresses[0][1]

@@ -40,7 +40,7 @@ async def served() -> AsyncIterator[Served]:
             return web.Response(status=found or 404)
         return web.Response(body=found if isinstance(found, bytes) else json.dumps(found).encode())
 
-    runner = web.ServerRunner(web.Server(answer), access_log=None)
+    runner = web.ServerRunner(web.Server(answer), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]

@@ -26,7 +26,7 @@ async def served() -> AsyncIterator[Served]:
     async def answer(_: web.BaseRequest) -> web.Response:
         return web.Response(body=bodies[0])
 
-    runner = web.ServerRunner(web.Server(answer), access_log=None)
+    runner = web.ServerRunner(web.Server(answer), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     world = BalancingWorld()

@@ -262,10 +262,10 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"env": [{"name": "A", "value": "1"}]},
         {"env": [{"name": "A", "value": "2"}]},
-        "environment variable A was changed",
+        "environment variable A changed",
     ),
     ({}, {"env": [{"name": "A", "value": "hush"}]}, "environment variable A was added"),
-    ({"command": ["a"]}, {"command": ["b"]}, "container command was changed"),
+    ({"command": ["a"]}, {"command": ["b"]}, "container command changed"),
     ({}, {}, "the pod template changed"),
 ]
 
@@ -284,18 +284,18 @@ PODS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"volumes": [{"name": "v", "secret": {"secretName": "a", "defaultMode": 420}}]},
         {"volumes": [{"name": "v", "secret": {"secretName": "b"}}]},
-        "volume v was changed",
+        "volume v changed",
     ),
     ({}, {"initContainers": [{"name": "fetch", "image": "f:1"}]}, "container fetch was added"),
     (
         {"initContainers": [{"name": "fetch", "image": "f:1", "args": ["hush"], "resources": {}}]},
         {"initContainers": [{"name": "fetch", "image": "f:1", "args": ["hush2"]}]},
-        "container fetch was changed",
+        "container fetch changed",
     ),
     (
         {"initContainers": [{"name": "istio-init", "image": "i"}], "serviceAccountName": "a"},
         {"serviceAccountName": "b"},
-        "pod serviceAccountName was changed",
+        "pod serviceAccountName changed",
     ),
 ]
 
