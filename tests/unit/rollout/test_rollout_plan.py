@@ -262,7 +262,7 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"env": [{"name": "A", "value": "1"}]},
         {"env": [{"name": "A", "value": "2"}]},
-        "environment variable A changed",
+        "environment variable A was changed",
     ),
     ({}, {"env": [{"name": "A", "value": "hush"}]}, "environment variable A was added"),
     ({"command": ["a"]}, {"command": ["b"]}, "container command changed"),
