@@ -59,7 +59,7 @@ def test_three_bookies_are_rolled_and_no_message_is_lost(
     assert {**after, "bookie": None} == {**before, "bookie": None}, "nobody else is rolled"
     assert watched.components == ["bookie"] and watched.fewest["bookie"] == 2, "one was seen down, never more"
     said = set(evicted(kubectl, namespace, "east")) - told
-    assert sorted(each.split()[2] for each in said) == [f"east-bookie-{n}:" for n in range(3)]
+    assert sorted(each.split()[2] for each in said) == [f"east-bookie-{n}," for n in range(3)]
     assert watched.raised, "the auditor was told to wait"
     assert watched.replicated == set(), "no restart was taken for a loss"
     settled = eventually(

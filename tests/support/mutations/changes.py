@@ -68,7 +68,7 @@ def _of_row(row: PolicyRow, name: str, around: Json) -> Chain:
     values = [_written(example) for example in sorted(values_of(row), key=lambda each: not row.is_set(each))]
     values = values if row.path in REQUIRED else [ABSENT, *values]
     if too_old(row, VERSION):
-        return Chain(row.path, values[:2], around, name, {"refused": f"needs Pulsar {row.since_version}"})
+        return Chain(row.path, values[:2], around, name, {"refused": f"requires Pulsar {row.since_version}"})
     if row.unavailable is not None:
         fullest = max(values[1:], key=len)
         return Chain(row.path, [ABSENT, fullest], around, name, {"refused": re.escape(row.unavailable)})

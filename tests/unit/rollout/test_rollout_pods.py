@@ -63,7 +63,7 @@ def test_problems_are_told_in_words(state: dict[str, Any], reason: Reason, words
     [
         ({"message": "The node was low on memory", "reason": "Evicted"}, "The node was low on memory"),
         ({"reason": "Evicted"}, "Evicted"),
-        ({}, "no reason given"),
+        ({}, "no reason was given"),
     ],
 )
 def test_a_pod_that_failed_is_told_with_what_is_known(told: Json, words: str) -> None:
@@ -327,4 +327,4 @@ def test_a_main_container_with_secrets_of_the_user_leaves_its_last_line_in_its_l
         "the start program names no value"
     )
     assert "-Dx=hush" not in told("pulsar_start: broker: java -Dx=hush", **given)
-    assert told("", **given).endswith("3 restarts")
+    assert told("", **given).endswith("was restarted 3 times")
