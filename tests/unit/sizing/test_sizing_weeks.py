@@ -4,7 +4,7 @@ They were made by the job before it wrote tables, and no field differs. Changes 
 ("Differences"): namespaces have caps, so that weights, and what follows from them, are compared without and then with
 them; and three that show in no week: files that an older collector's compaction replaced count as duplicates while they
 linger (the week "compacted" has none left), cost factors are learned from the newest 14 days of a longer window, and
-topics that no busy hour has count for the whole window. Two sentences have been reworded in the documents since.
+topics that no busy hour has count for the whole window. The reasons have been reworded in the documents since.
 """
 
 from __future__ import annotations
