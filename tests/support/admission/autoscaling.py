@@ -45,7 +45,7 @@ def _behavior(tolerance: int, up: int, down: int) -> Json:
 LIMITS = "autoscaling.minReplicas must not exceed autoscaling.maxReplicas"
 STILL = "behavior.tolerancePercent must be above 0, or both stabilizationWindowSeconds"
 BANDWIDTH = "targets.bandwidthPercent is a percentage of targets.bandwidthLimit"
-NO_CPU = "autoscaling.targets.cpuPercent is a share of the CPU limit or request"
+NO_CPU = "autoscaling.targets.cpuPercent is a percentage of the CPU limit or request"
 FROZEN = "replicas is then only the initial number"
 MARKS = "targets.lowDiskPercent must be below targets.diskPercent"
 NONE = "targets must contain at least one of"

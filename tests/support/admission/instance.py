@@ -14,10 +14,10 @@ NAMED_GROUP = "must not have a named group"
 NO_PORT = "without a port"
 BROKER = "must be a broker id (host:port) as shown by `pulsar-admin brokers list`"
 TOGETHER = "spec.namespaces and spec.primary must be set together"
-BELONGS = "belong to an isolation policy"
+BELONGS = "require spec.namespaces and spec.primary"
 NOTHING = "The object declares nothing"
 PRESENCE = "spec.namespaces cannot be added or removed"
-RESERVED = "cannot be called brokers"
+RESERVED = "cannot have the name brokers"
 
 NO_POLICY: Json = {"namespaces": None, "primary": None}
 DOMAINS: Json = {"failureDomains": [{"name": "rack-1", "brokers": ["b-0.b.svc:8080"]}]}

@@ -48,7 +48,7 @@ def _size(megabytes: int, quota: int) -> Json:
 
 
 _QUOTA: Json = {"limit": 0, "policy": "ProducerException"}
-WHOLE = "in whole Mi"
+WHOLE = "in multiples of 1Mi"
 
 
 def _offload(**values: Any) -> Json:

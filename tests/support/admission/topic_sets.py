@@ -9,7 +9,7 @@ from tests.support.admission.rules import CREATES, Create, Json, Update
 
 PTS = Kind.TOPIC_SET
 PATTERN = "should match"
-ONE_OF = "exactly one of spec.names, spec.count and spec.patterns"
+ONE_OF = "Exactly one of spec.names, spec.count and spec.patterns"
 SELECTED = "The way in which topics are selected"
 SYSTEM = "must not be the name of a system topic"
 IS_PARTITION = "-partition-N"
@@ -100,7 +100,13 @@ TOPIC_SET_UPDATES: tuple[Update, ...] = (
     Update(PTS, "first-changed", COUNT, {"count": {"first": 1}}, "spec.count.first is immutable"),
     Update(PTS, "patterns-changed", PATTERNS, {"patterns": ["y-*"]}),
     Update(PTS, "partitions-grown", _template(partitions=2), _template(partitions=3)),
-    Update(PTS, "partitions-shrunk", _template(partitions=2), _template(partitions=1), "cannot shrink"),
+    Update(
+        PTS,
+        "partitions-shrunk",
+        _template(partitions=2),
+        _template(partitions=1),
+        "cannot be reduced, because Pulsar cannot remove partitions",
+    ),
     Update(PTS, "partitions-added", {}, _template(partitions=1), "cannot become non-partitioned"),
     Update(PTS, "partitions-removed", _template(partitions=2), _template(partitions=None), "cannot become non-"),
 )

@@ -24,8 +24,8 @@ from tests.support.admission.rules import (
     retention,
 )
 
-KIND_OF_STORE = "the kind of configuration store is immutable"
-KIND_OF_META = "the kind of metadata store is immutable"
+KIND_OF_STORE = "The kind of configuration store is immutable"
+KIND_OF_META = "The kind of metadata store is immutable"
 BROKER_5 = {"broker": {"replicas": 5}}
 
 
@@ -123,7 +123,11 @@ UPDATES: tuple[Update, ...] = (
     ),
     Update(PI, "store-removed", {}, {"configurationStore": None}, "Required value"),
     Update(
-        PI, "ensemble-resized", MANAGED, {"configurationStore": {"managed": {"replicas": 5}}}, "cannot be changed yet"
+        PI,
+        "ensemble-resized",
+        MANAGED,
+        {"configurationStore": {"managed": {"replicas": 5}}},
+        "are immutable in this version",
     ),
     Update(PI, "ensemble-config", MANAGED, {"configurationStore": {"managed": {"config": {"a": "b"}}}}),
     *(
@@ -178,7 +182,9 @@ UPDATES: tuple[Update, ...] = (
         ("metadataStore", "external", "chroot"),
         ("/a", "/b"),
     ),
-    Update(PC, "ensemble-resized", {}, {"metadataStore": {"managed": {"replicas": 5}}}, "cannot be changed yet"),
+    Update(
+        PC, "ensemble-resized", {}, {"metadataStore": {"managed": {"replicas": 5}}}, "are immutable in this version"
+    ),
     Update(PC, "bookies-grow", {}, {"bookkeeper": {"replicas": 4}}),
     Update(PC, "bookies-shrink", {}, {"bookkeeper": {"replicas": 2}}),
     *_nested(PC, "journal-class", {}, (*JOURNAL, SC), ("fast", "slow")),

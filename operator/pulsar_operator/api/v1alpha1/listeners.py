@@ -30,7 +30,8 @@ LISTENER_RULES = (
         "spec.standalone.config",
     ),
     (
-        "!has(self.listeners) || self.listeners.all(l, self.listeners.exists_one(m, m.port == l.port))",
+        "!has(self.listeners) || self.listeners.all(l, !has(l.port) || "
+        "self.listeners.exists_one(m, has(m.port) && m.port == l.port))",
         "spec.listeners has two listeners with the same port. Choose another port for one of them",
     ),
     (
