@@ -152,7 +152,7 @@ async def test_a_cluster_that_others_use_runs_on_and_names_them(released: Releas
     assert await world.uids(STATEFUL_SETS) == sets
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "DeletionBlocked")
     assert (status, reason) == ("True", "DependentsExist")
-    assert f"1 objects still need it: PulsarTenant {world.namespace}/bank." in message
+    assert f"1 objects still need this object: PulsarTenant {world.namespace}/bank." in message
     await world.delete(Kind.TENANT, "bank")
     await world.run()
     assert await released.left() == []

@@ -116,7 +116,7 @@ class TestBookiesContractReal(BookiesContract):
 
 async def test_bookkeeper_s_own_words_tell_a_refusal_from_a_missing_endpoint(running: Running) -> None:
     port = HttpBookies(port=running.port, deadline=DEADLINE)
-    with pytest.raises(NotFoundError, match="HTTP 404: no such endpoint"):
+    with pytest.raises(NotFoundError, match="HTTP 404, because the bookie has no such endpoint"):
         await port._call("GET", running.bookie.host, "/api/v1/bookie/nothing")
     with pytest.raises(RefusedError, match="404: ERROR parameters"):
         await port._call("PUT", running.autorecovery.host, "/api/v1/autorecovery/bookie", "rubbish")

@@ -185,7 +185,7 @@ async def test_a_server_that_is_not_there_is_unavailable(subject: Subject) -> No
 
 @pytest.mark.parametrize("server", ["", "zk", "zk:", ":2181", "zk:port", "zk:0", "zk:65536", "a:2181,b:2181"])
 async def test_one_server_is_host_and_port(subject: Subject, server: str) -> None:
-    with pytest.raises(RefusedError, match="not host:port"):
+    with pytest.raises(RefusedError, match="does not have the form host:port"):
         await subject.port.server_state(server)
 
 

@@ -89,7 +89,7 @@ def test_a_second_operator_waits_and_takes_over(
     second = start_operator(pod="second")
     eventually(lambda: "held by first_" in second.http("/readyz")[1], what="the second operator to wait", every=LOCAL)
     assert second.http("/healthz")[0] == 200
-    eventually(lambda: second.logged("waiting for the Lease held by first_"), what="the second to log it", every=LOCAL)
+    eventually(lambda: second.logged("Waiting for the Lease held by first_"), what="the second to log it", every=LOCAL)
     put(apiserver, TENANTS.format(namespace, "t"), tenant(namespace))
     eventually(lambda: first.begun(f"PulsarTenant {namespace}/t"), what="a pass by the first", every=LOCAL)
     assert not [line for line in second.lines if "begin" in line]

@@ -144,7 +144,7 @@ def test_a_namespace_without_rights_holds_up_no_other(site: Site, operator: list
     eventually(lambda: site.stateful_set(site.a) == 200, what="a to be looked after")
     eventually(lambda: f"Kubernetes namespace {site.b}" in running.http("/readyz")[1], what="/readyz to name b")
     code, body = running.http("/readyz")
-    assert code == 503 and "may not list" in body and site.a not in body
+    assert code == 503 and "has no permission to list" in body and site.a not in body
     assert running.http("/healthz")[0] == 200
     assert not site.status(site.b).get("conditions")
 
