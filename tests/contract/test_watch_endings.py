@@ -293,6 +293,6 @@ def test_the_process_ends_when_kopf_does(api: ScriptedApi, tmp_path: Path) -> No
     operator = OperatorProcess(tmp_path / "operator.log", api.kubeconfig(tmp_path), "default")
     try:
         assert operator.wait() == 1
-        assert operator.logged("watch ended, stopping"), operator.tail()
+        assert operator.logged("watch ended, so the operator stops"), operator.tail()
     finally:
         operator.kill()
