@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.pods import PodTemplate
+from pulsar_operator.api.v1alpha1.pods import PodTemplate, ProbeTimings
 from pulsar_operator.domain.render import render_cluster, spec_problems
 from pulsar_operator.domain.render.pod_placement import affinity, zone_spread
 from tests.support.cluster.rendering import distributed, inputs, of_kind, overrides, standalone
@@ -143,6 +144,35 @@ def test_timings_of_probes_change_and_what_they_ask_does_not() -> None:
     assert after["readinessProbe"] == {**before["readinessProbe"], "periodSeconds": 7}
     assert after["livenessProbe"] == {**before["livenessProbe"], "failureThreshold": 10}
     assert after["startupProbe"] == {**before["startupProbe"], "failureThreshold": 720, "initialDelaySeconds": 5}
+
+
+def described(model: type[BaseModel], field: str) -> str:
+    return " ".join(str(model.model_fields[field].description).split())
+
+
+def test_descriptions_state_the_timings_that_apply() -> None:
+    pods = {component: rendered(component, {})["containers"][0] for component in DEFAULT_GRACE}
+
+    def common(field: str, probe: str) -> int:
+        """The value that all components have."""
+        (value,) = {pod[probe][field] for pod in pods.values()}
+        return int(value)
+
+    for name, field in (("period_seconds", "periodSeconds"), ("timeout_seconds", "timeoutSeconds")):
+        live, other = common(field, "livenessProbe"), common(field, "readinessProbe")
+        assert common(field, "startupProbe") == other
+        assert f"Defaults to {live} for livenessProbe and to {other} for the" in described(ProbeTimings, name)
+    ready, live = (common("failureThreshold", probe) for probe in ("readinessProbe", "livenessProbe"))
+    start = {component: pod["startupProbe"]["failureThreshold"] for component, pod in pods.items()}
+    assert start[Component.BROKER] == start[Component.STANDALONE]
+    (other,) = {start[each] for each in (Component.ZOOKEEPER, Component.AUTORECOVERY, Component.PROXY)}
+    assert described(ProbeTimings, "failure_threshold").endswith(
+        f"Defaults to {ready} for readinessProbe, {live} for livenessProbe, and for startupProbe to "
+        f"{start[Component.BOOKIE]} (bookies), {start[Component.BROKER]} (brokers, standalone pods) or {other} "
+        "(other pods)."
+    )
+    grace = described(PodTemplate, "termination_grace_period_seconds")
+    assert grace.endswith("plus 90 (brokers, standalone pods), 60 (bookies, proxies) or 30 (other pods).")
 
 
 def test_folders_on_the_node_may_be_limited() -> None:

@@ -188,8 +188,8 @@ class BookKeeper(ApiModel):
     decommission: Decommission = Field(default=Decommission())
     """Settings that apply when bookies are removed."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in bookkeeper.conf. Reserved keys are refused. If unset, no settings
-    are overridden."""
+    """Settings for bookkeeper.conf, which override the operator's settings. The operator refuses reserved keys, which
+    docs/clusters.md lists. If unset, none are added."""
     resources: Resources | None = None
     """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
     resources."""
@@ -224,8 +224,8 @@ class Broker(ApiModel):
     autoscaling: BrokerAutoscaling | None = None
     """Autoscaling of the brokers. If unset, the number of brokers is replicas."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in broker.conf. Reserved keys are refused. If unset, no settings are
-    overridden."""
+    """Settings for broker.conf, which override the operator's settings. The operator refuses reserved keys, which
+    docs/clusters.md lists. If unset, none are added."""
     max_message_size: Annotated[int, ByteSize(ge=KIBI, le=2**30)] | None = None
     """Maximum size of a message. The operator configures brokers and bookies for it; proxies and clients learn it from
     brokers. If unset, Pulsar's default of 5 MiB applies."""
@@ -255,8 +255,8 @@ class Proxy(ApiModel):
     service: ProxyService = Field(default=ProxyService())
     """Service of the proxies, which clients connect to."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in proxy.conf. Reserved keys are refused. If unset, no settings are
-    overridden."""
+    """Settings for proxy.conf, which override the operator's settings. The operator refuses reserved keys, which
+    docs/clusters.md lists. If unset, none are added."""
     resources: Resources | None = None
     """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
     resources."""
@@ -276,8 +276,8 @@ class Standalone(ApiModel):
     service: ProxyService = Field(default=ProxyService())
     """Service of the pod, which clients connect to."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in standalone.conf. Reserved keys are refused. If unset, no settings
-    are overridden."""
+    """Settings for standalone.conf, which override the operator's settings. The operator refuses reserved keys, which
+    docs/clusters.md lists. If unset, none are added."""
     resources: Resources | None = None
     """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
     resources."""

@@ -81,11 +81,11 @@ class MissingPodStatus(ApiModel):
     name: Annotated[str, Field(max_length=253)]
     """Name of the pod."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Time since which the operator observes that the pod does not exist. The progress deadline counts from this
+    """Time at which the operator first observed that the pod does not exist. The progress deadline counts from this
     time."""
     last_observed: Annotated[str | None, Field(json_schema_extra={"format": "date-time"})] = None
-    """Time at which the operator last observed that the pod was missing, updated every two minutes. If the operator
-    makes no observation for ten minutes, the time since which the pod is missing is reset."""
+    """Time at which the operator last observed that the pod does not exist, updated every two minutes. If the operator
+    makes no observation for ten minutes, the time in since is reset."""
 
 
 class DrainStatus(ApiModel):
@@ -105,8 +105,8 @@ class DrainStatus(ApiModel):
     rebalance: str | None = None
     """PulsarRebalance that moves the bundles."""
     incomplete_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Time since which the pods may be restarted or removed although they still have bundles, as event DrainIncomplete
-    reports. Unset until then."""
+    """Time at which the operator stopped waiting for the drain, as event DrainIncomplete reports. From this time, the
+    pods may be restarted or removed although they may still have bundles. Unset until then."""
 
 
 class BookieStatus(ApiModel):
@@ -204,7 +204,7 @@ class CanaryStatus(ApiModel):
     component: Annotated[str, Field(max_length=64)]
     """Component of the pod."""
     pod: Annotated[str, Field(max_length=253)] | None = None
-    """Name of the pod. Unset until the pod is ready."""
+    """Name of the pod."""
     uid: Annotated[str, Field(max_length=64)] | None = None
     """UID of the pod."""
     counters: CounterRows = Field(default_factory=list)
@@ -259,7 +259,8 @@ class BalancerStatus(ApiModel):
     """Load balancing by the operator."""
 
     disabled_for: str | None = None
-    """PulsarRebalance, as namespace/name, for which Pulsar's own balancing is disabled. Unset if there is none yet."""
+    """PulsarRebalance, as namespace/name, for which Pulsar's own balancer is disabled. Unset while the balancer is not
+    disabled for a particular PulsarRebalance."""
     saved: Annotated[
         list[FlagStatus],
         Field(
@@ -277,10 +278,11 @@ class HandoverStatus(ApiModel):
     """Whether the operator can balance, if spec.loadBalancing.driver is Operator."""
 
     undecided_since: Moment | None = None
-    """Time since which the operator cannot decide what to move. The time moves forward by four times the duration for
-    which the operator could decide in between. Unset while the operator can decide."""
+    """Time at which the operator became unable to decide what to move. The time moves forward by four times the
+    duration for which the operator could decide in between. Unset while the operator can decide."""
     decided_since: Moment | None = None
-    """Time since which the operator can decide again while Pulsar still balances."""
+    """Time at which the operator became able to decide again. Unset while the operator cannot decide, and once it has
+    been able to decide for long enough."""
     evaluated_time: Moment | None = None
     """Approximate time of the last evaluation while a period is measured. After a gap the period starts again."""
     restored_time: Moment | None = None

@@ -59,8 +59,8 @@ class ManagedZooKeeper(ApiModel):
     jvm: Jvm | None = None
     """Java memory and JVM arguments. If unset, spec.preset determines the memory and the arguments."""
     config: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=64)] | None = None
-    """Settings that override those of the operator in zoo.cfg. Keys of membership, ports and data directories are
-    refused. If unset, no settings are overridden."""
+    """Settings for zoo.cfg, which override the operator's settings. The operator refuses reserved keys, which
+    docs/clusters.md lists. If unset, none are added."""
     metrics: bool = False
     """Whether each server serves Prometheus metrics at /metrics on port 8000. A change restarts the servers."""
     pod: PodTemplate | None = None

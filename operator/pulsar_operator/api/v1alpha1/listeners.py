@@ -101,7 +101,7 @@ class Listener(ApiModel):
     type. Clients must be able to resolve the names of ClusterIP Services. With Given, the operator creates ClusterIP
     Services, and a gateway outside of the operator forwards the addresses in addresses or addressTemplate to them."""
     port: Annotated[int, Field(ge=1024, le=65535)]
-    """Port of the listener on the brokers and on the Services."""
+    """Port that the brokers and the Services use for the listener."""
     host: Host | None = None
     """Name or address of the nodes, which brokers advertise with their node ports. Required with type NodePort."""
     addresses: (

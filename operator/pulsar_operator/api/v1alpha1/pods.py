@@ -255,11 +255,13 @@ class ProbeTimings(ApiModel):
     initial_delay_seconds: Annotated[int, Field(ge=0, le=86400)] | None = None
     """Seconds before the first probe. Defaults to 0."""
     period_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """Seconds between two probes. If unset, the operator chooses the value."""
+    """Seconds between two probes. Defaults to 15 for livenessProbe and to 5 for the other probes."""
     timeout_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """Seconds after which a probe fails without an answer. If unset, the operator chooses the value."""
+    """Seconds after which a probe without an answer fails. Defaults to 10 for livenessProbe and to 5 for the other
+    probes."""
     failure_threshold: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Consecutive failures after which the probe counts as failed. If unset, the operator chooses the value."""
+    """Consecutive failures after which the probe counts as failed. Defaults to 3 for readinessProbe, 6 for
+    livenessProbe, and for startupProbe to 360 (bookies), 120 (brokers, standalone pods) or 60 (other pods)."""
 
 
 class DisruptionBudget(ApiModel):
@@ -297,18 +299,17 @@ class PodTemplate(ApiModel):
     priority_class_name: Annotated[str, Field(max_length=253)] | None = None
     """PriorityClass of the pods. If unset, Kubernetes chooses the PriorityClass."""
     termination_grace_period_seconds: Annotated[int, Field(ge=10, le=86400)] | None = None
-    """Seconds after which a stopping pod is killed, including preStopSleepSeconds. If unset, the operator adds its own
-    value to preStopSleepSeconds."""
+    """Seconds after which a stopping pod is killed, including preStopSleepSeconds. Defaults to preStopSleepSeconds plus
+    90 (brokers, standalone pods), 60 (bookies, proxies) or 30 (other pods)."""
     pre_stop_sleep_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
     """Seconds for which a deleted pod continues to serve, while endpoints are updated. Defaults to 0, or to
     autoscaling.drainSeconds of proxies."""
     readiness_probe: ProbeTimings | None = None
-    """Timings of the probe that decides whether the pod receives connections. If unset, the operator chooses the
-    timings."""
+    """Timings of the probe that decides whether the pod receives connections. If unset, each field has its default."""
     liveness_probe: ProbeTimings | None = None
-    """Timings of the probe that restarts the container. If unset, the operator chooses the timings."""
+    """Timings of the probe that restarts the container. If unset, each field has its default."""
     startup_probe: ProbeTimings | None = None
-    """Timings of the probe that must succeed before the others begin. If unset, the operator chooses the timings."""
+    """Timings of the probe that must succeed before the others begin. If unset, each field has its default."""
     tmp_dir_size_limit: Quantity | None = None
     """Size of /tmp above which the pod is evicted. If unset, there is no limit."""
     logs_dir_size_limit: Quantity | None = None

@@ -204,8 +204,8 @@ class ProgressStatus(ApiModel):
     """Seconds from the request of a move until the new broker had the bundle, averaged over recent moves of bundles
     with clients, as a decimal number. The duration determines the pace."""
     blocked_since: ReadTime | None = None
-    """Time since which the operator executes no step, because the object is paused or brokers do not answer. After 15
-    minutes Pulsar's own balancer and autoscaling are no longer blocked. Unset while steps are executed."""
+    """Time at which the operator stopped executing steps, because the object is paused or brokers do not answer. After
+    15 minutes Pulsar's own balancer and autoscaling are no longer blocked. Unset while steps are executed."""
     finished_time: ReadTime | None = None
     """Time at which the last step was verified."""
     duration: Annotated[str, Field(max_length=32)] | None = None

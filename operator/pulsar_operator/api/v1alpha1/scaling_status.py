@@ -71,18 +71,18 @@ class ExpectedStatus(ApiModel):
     since: Epoch
     """Time of the forecast, in seconds since the epoch."""
     base_milli: Annotated[int, Field(ge=0, le=2**53)]
-    """Highest demand of the first minutes, in thousandths of a replica."""
+    """Highest demand in the first minutes after the time in since, in thousandths of a replica."""
     promised_percent: Annotated[int, Field(ge=0, le=1000)]
-    """Growth of the load within the hour that was forecast, in percent."""
+    """Growth of the load that was forecast for the hour, in percent."""
     most_milli: Annotated[int, Field(ge=0, le=2**53)]
-    """Highest demand since then, in thousandths of a replica."""
+    """Highest demand since the time in since, in thousandths of a replica."""
 
 
 class ScalingHistoryStatus(ApiModel):
     """Data for the next decision, so that a restarted operator decides the same. Times are seconds since the epoch."""
 
     since: Epoch | None = None
-    """Start of the recorded recommendations, which have no gap since then."""
+    """Time of the first recommendation after the last gap between recommendations."""
     observed: Epoch | None = None
     """Time of a recent recommendation, at most a few intervals before the last one."""
     highs: Recommendations = Field(default_factory=list)
@@ -90,7 +90,7 @@ class ScalingHistoryStatus(ApiModel):
     lows: Recommendations = Field(default_factory=list)
     """Lowest recommendations, each valid from its time."""
     scaled: Epoch | None = None
-    """Time of the last change."""
+    """Time at which the number of replicas last changed."""
     upwards: bool = False
     """Whether the last change was a scale-up."""
     known: Annotated[int, Field(ge=0, le=1048576)] | None = None
@@ -99,11 +99,12 @@ class ScalingHistoryStatus(ApiModel):
     guessed: Epoch | None = None
     """Time of the change that added more replicas than the measured load required."""
     came: bool | None = None
-    """Whether the measured load has required all replicas since guessed. Unset if not all were required."""
+    """Whether the measured load has required all replicas at some time after the time in guessed. Unset if it has
+    not."""
     pressed: Epoch | None = None
-    """Time since which CPU requires more replicas. Unset if CPU does not require more replicas."""
+    """Time at which CPU began to require more replicas. Unset while CPU does not require more replicas."""
     saturated: Epoch | None = None
-    """Time since which the pods use all CPU of their limit. Unset if the pods do not use all CPU."""
+    """Time at which the pods began to use all CPU of their limit. Unset while the pods do not use all CPU."""
     saturated_pods: Annotated[int, Field(ge=0, le=1048576)] | None = None
     """Number of pods that were ready at the time in saturated."""
     trust_percent: Annotated[int, Field(ge=0, le=100)] | None = None

@@ -152,7 +152,7 @@ class PulsarTopicSetSpec(ApiModel):
     these. The operator manages their policies, properties and schema, and creates and deletes none. Pulsar's system
     topics are excluded."""
     template: TopicTemplate
-    """Settings that each of the topics has."""
+    """Settings that are applied to every topic of the set."""
     deletion_policy: SetDeletionPolicy = SetDeletionPolicy.RETAIN
     """What happens in Pulsar to topics that are removed from the set, and to all topics when this object is deleted.
     Retain keeps the topics. Delete deletes the topics that have no connected clients and no unread messages, and a
@@ -172,7 +172,7 @@ class SetClusterStatus(ApiModel):
     applied_template: str | None = None
     """Hash of the template that was last applied to all topics of the cluster."""
     unreachable_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Time since which the cluster does not answer. Unset while the cluster answers."""
+    """Time at which the cluster stopped answering. Unset while the cluster answers."""
 
 
 class TopicExample(ApiModel):

@@ -81,9 +81,10 @@ class NamespaceSchemaPolicies(ApiModel):
     """Schema policies of the topics of a namespace."""
 
     compatibility_strategy: SchemaCompatibility | None = None
-    """Schema compatibility check strategy. Backward: consumers with the new schema can read data of the last one.
-    Forward: the reverse. Full: both. The Transitive strategies compare with all earlier schemas. If unset, this object
-    does not set the policy."""
+    """Strategy for checking whether a new schema is compatible. Backward: consumers with the new schema can read data
+    written with the previous one. Forward: consumers with the previous schema can read data written with the new one.
+    Full: Backward and Forward. The Transitive strategies check against all earlier schemas. AlwaysCompatible accepts
+    every schema. AlwaysIncompatible rejects every change. If unset, this object does not set the policy."""
     allow_auto_update: bool | None = None
     """Whether producers may register new schemas. If removed, the policy is reset to true, Pulsar's default, because
     Pulsar cannot unset the policy. If unset, this object does not set the policy."""
@@ -174,11 +175,12 @@ class NamespacePolicies(ApiModel):
     max_subscriptions_per_topic: Count | None = None
     """Maximum number of subscriptions of a topic. 0 means no limit. If unset, this object does not set the policy."""
     max_unacked_messages_per_consumer: Count | None = None
-    """Maximum number of delivered and unacknowledged messages of a consumer, at which delivery to it stops. 0 means no
-    limit. If unset, this object does not set the policy."""
+    """Maximum number of unacknowledged messages of a consumer. At this number, brokers stop delivering messages to the
+    consumer until it acknowledges some. 0 means no limit. If unset, this object does not set the policy."""
     max_unacked_messages_per_subscription: Count | None = None
-    """Maximum number of delivered and unacknowledged messages of a shared subscription, at which its delivery stops. 0
-    means no limit. If unset, this object does not set the policy."""
+    """Maximum number of unacknowledged messages of a shared subscription. At this number, brokers stop delivering
+    messages to the subscription until consumers acknowledge some. 0 means no limit. If unset, this object does not set
+    the policy."""
 
     # "schema" itself would hide a method of the model base.
     schema_policies: NamespaceSchemaPolicies | None = Field(default=None, alias="schema")

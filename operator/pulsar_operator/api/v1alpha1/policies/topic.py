@@ -47,9 +47,10 @@ class TopicSchemaPolicies(ApiModel):
     """Schema policies of a topic. They are set in each cluster, because Pulsar has no global form of them."""
 
     compatibility_strategy: SchemaCompatibility | None = None
-    """Schema compatibility check strategy. Backward: consumers with the new schema can read data of the last one.
-    Forward: the reverse. Full: both. The Transitive strategies compare with all earlier schemas. If unset, this object
-    does not set the policy."""
+    """Strategy for checking whether a new schema is compatible. Backward: consumers with the new schema can read data
+    written with the previous one. Forward: consumers with the previous schema can read data written with the new one.
+    Full: Backward and Forward. The Transitive strategies check against all earlier schemas. AlwaysCompatible accepts
+    every schema. AlwaysIncompatible rejects every change. If unset, this object does not set the policy."""
     validation_enforced: bool | None = None
     """Whether clients without a schema are rejected once the topic has one. If removed, the policy is reset to false.
     If unset, this object does not set the policy."""
@@ -128,11 +129,12 @@ class TopicPolicies(ApiModel):
     max_subscriptions: Count | None = None
     """Maximum number of subscriptions. 0 means no limit. If unset, this object does not set the policy."""
     max_unacked_messages_per_consumer: Count | None = None
-    """Maximum number of delivered and unacknowledged messages of a consumer, at which delivery to it stops. 0 means no
-    limit. If unset, this object does not set the policy."""
+    """Maximum number of unacknowledged messages of a consumer. At this number, brokers stop delivering messages to the
+    consumer until it acknowledges some. 0 means no limit. If unset, this object does not set the policy."""
     max_unacked_messages_per_subscription: Count | None = None
-    """Maximum number of delivered and unacknowledged messages of a shared subscription, at which its delivery stops. 0
-    means no limit. If unset, this object does not set the policy."""
+    """Maximum number of unacknowledged messages of a shared subscription. At this number, brokers stop delivering
+    messages to the subscription until consumers acknowledge some. 0 means no limit. If unset, this object does not set
+    the policy."""
     max_message_size: Annotated[int, ByteSize(ge=0, le=INT32_MAX)] | None = None
     """Maximum size of a message, which does not exceed the limit of the brokers. With 0, only the limit of the brokers
     applies. If unset, this object does not set the policy."""
