@@ -58,9 +58,9 @@ def test_replicated_is_false_while_a_ledger_names_a_bookie_that_lost_it() -> Non
     assert replicated(FACTS)[0].value == "True"
     status, reason, text = replicated(FACTS, given_up={"a": GivenUp(tuple(range(21)))})
     assert (status.value, reason) == ("False", Reason.LEDGERS_LOST)
-    assert text.startswith("21 ledgers name bookie a, which lost its entries of these ledgers: 0, 1, ")
+    assert text.startswith("21 ledgers reference bookie a, which lost its entries of these ledgers: 0, 1, ")
     assert "19 and 1 more" in text
     lacking = StorageFacts(frozenset({"a"}), frozenset(), frozenset(), UnderReplicated(2), "auditor", False)
     status, reason, text = replicated(lacking, given_up={"a": GivenUp((4,))})
-    assert (status.value, reason) == ("False", Reason.UNDER_REPLICATED) and "1 ledger names bookie a" in text
+    assert (status.value, reason) == ("False", Reason.UNDER_REPLICATED) and "1 ledger references bookie a" in text
     assert "znode" in given_up_text({"a": GivenUp((), 4)})

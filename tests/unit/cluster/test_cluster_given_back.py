@@ -68,7 +68,7 @@ async def test_it_says_that_nobody_balances_before_it_gives_back() -> None:
     mute(world)
     await minutes(world, 6)
     status, reason, message = await condition(world)
-    assert (status, reason) == ("False", "NoData") and "the operator restores it then" in message
+    assert (status, reason) == ("False", "NoData") and "it turns Pulsar's balancer back on" in message
     assert FLAGS.items() <= world.pulsar.dynamic["east"].items()
 
 

@@ -153,8 +153,8 @@ async def test_local_and_global_policies_of_one_topic(admin: FakeAdmin) -> None:
     await plain(admin, "POST", *path, "maxConsumers", body=4, isGlobal="true")
     found = await exported(admin)
     assert notes(found) == [
-        "topic persistent://t/n/x: policies.maxConsumers is also set globally, to 4, but a topic declares only "
-        "one scope"
+        "topic persistent://t/n/x: policies.maxConsumers: the global value 4 is not exported, because a PulsarTopic "
+        "sets policies in one scope only"
     ]
     spec = next(m["spec"] for m in manifests(found) if m["kind"] == "PulsarTopic")
     assert spec["policies"] == {"maxProducers": 3} and "policyScope" not in spec

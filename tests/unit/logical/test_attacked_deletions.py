@@ -93,7 +93,7 @@ async def test_a_reduced_namespace_that_waits_for_a_cluster_says_so() -> None:
     await w.run()
     status, reason, text = w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")
     assert (status, reason) == ("True", "AdminUnreachable")
-    assert "which were a, b" in text
+    assert "is replicated to fewer clusters than before. It was replicated to a, b. To keep" in text
 
 
 @pytest.mark.parametrize("policy", ["Delete", "ForceDelete"])

@@ -97,7 +97,7 @@ def test_a_second_cluster_never_changes_replication_clusters() -> None:
     versions = {write.path: write.version for write in result.writes}
     assert versions[POLICIES + "pulsar/system"] == 9  # as read: compare and set
     (note,) = result.notes
-    assert note.startswith("The operator does not change public/default, which exists for [a]")
+    assert note.startswith("Cluster b is not added to public/default, which exists for a. To use")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,10 @@ def test_pulsar_system_is_opened_only_where_that_starts_no_replication(
     assert change == (None if allowed_after is None else {**policies, "allowed_clusters": allowed_after})
     served = "b" in [*policies["replication_clusters"], *(policies.get("allowed_clusters") or [])]
     left_alone = allowed_after is None and not served
-    assert any(note.startswith("The operator does not change pulsar/system") for note in result.notes) == left_alone
+    assert (
+        any(note.startswith("Cluster b is not added to the allowed clusters of pulsar/system") for note in result.notes)
+        == left_alone
+    )
 
 
 def test_a_namespace_made_as_an_empty_parent_is_filled() -> None:

@@ -150,7 +150,7 @@ def test_a_confirmation_opens_for_missing_copies_alone() -> None:
     assert used(lacking) == CONFIRMED
     away = replace(lacking, storage=replace(WELL, writable=frozenset({A, C}), under_replicated=UnderReplicated(3)))
     found = blocked(away)
-    assert found is not None and found.message == f"Bookie {B} is not registered"
+    assert found is not None and found.message.startswith(f"Bookie {B} is not registered")
     assert used(away) is None, "it does not help"
     assert used(confirmed(STEP)) is None, "none is needed"
 
@@ -176,7 +176,7 @@ def test_one_that_serves_nobody_is_replaced_although_its_copies_are_missing() ->
     assert blocked(replace(STEP, storage=gone, ensemble=3)) is None
     both = replace(STEP, storage=replace(gone, writable=frozenset({A})))
     found = blocked(both)
-    assert found is not None and found.message == f"Bookie {B} is not registered"
+    assert found is not None and found.message.startswith(f"Bookie {B} is not registered")
     assert blocked(both, Urgency.RESTARTED) is blocked(both, Urgency.NEVER_READY) is None
 
 

@@ -186,8 +186,8 @@ class PulsarInstanceSpec(ApiModel):
     """Authentication of the clients of all clusters, which cannot be changed. If unset, everybody who reaches a broker
     or a proxy may do everything."""
     authorization: Authorization | None = None
-    """Authorization of the clients of all clusters, which can neither be added nor removed. If unset, every client may
-    do everything."""
+    """Authorization of the clients of all clusters. The field can neither be added nor removed after creation. If
+    unset, every client may do everything."""
 
 
 MAX_OUTAGES: Final = 8

@@ -35,8 +35,8 @@ class TopicCount(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            immutable("prefix", at="spec.count.", why="the operator finds the topics of the set by it"),
-            immutable("first", at="spec.count.", why="the operator finds the topics of the set by it"),
+            immutable("prefix", at="spec.count.", why="it identifies the topics of the set"),
+            immutable("first", at="spec.count.", why="it identifies the topics of the set"),
             (
                 "!self.prefix.matches('-partition-[0-9]*$')",
                 "spec.count.prefix must not end with -partition-, because Pulsar uses that suffix for partitions "

@@ -88,10 +88,10 @@ class Handover:
     """The state between observations; an empty one, as at the start, means that the operator balances."""
 
     undecided_since: float | None = None
-    """Time since which the operator cannot decide, moved forward by times in which it could (CREDIT); None if it
+    """Time at which the operator became unable to decide, moved forward by times in which it could (CREDIT); None if it
     can."""
     decided_since: float | None = None
-    """Time since which it can, as long as that matters."""
+    """Time at which it became able to decide again, as long as that matters."""
     last_observed: float | None = None
     """Approximate time of the last observation, as long as that matters."""
     restored_at: float | None = None
@@ -206,7 +206,10 @@ def balancing_condition(known: Handover, ability: Ability, name: str) -> tuple[b
             return True, Reason.OPERATOR_BALANCES, f"The operator balances the load. See PulsarRebalance {name}"
         until = _time(known.undecided_since + UNDECIDED_SECONDS)
         text = f"The operator has not been able to balance since {_time(known.undecided_since)}. {_why(ability)} "
-        text += f"Pulsar's own balancer stays off until {until}. If the cause persists, the operator restores it then"
+        text += (
+            f"Pulsar's own balancer stays off until {until}. If the operator still cannot balance by then, it turns "
+            "Pulsar's balancer back on"
+        )
         return False, ability.reason, text
     times = f" ({known.count} times in total)" if known.count > 1 else ""
     text = (

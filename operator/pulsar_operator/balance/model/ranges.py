@@ -38,7 +38,8 @@ def boundary_points(boundaries: Sequence[str]) -> list[int]:
         ) from error
     if len(points) < 2 or points[0] != 0 or points[-1] != LAST_BOUNDARY:
         raise ValueError(
-            f"the boundaries are {list(boundaries)}, but the first must be 0x00000000 and the last 0xffffffff"
+            f"the boundaries are {', '.join(map(str, boundaries)) or 'empty'}, but the first must be 0x00000000 and "
+            "the last 0xffffffff"
         )
     for left, right in pairwise(points):
         if left >= right:

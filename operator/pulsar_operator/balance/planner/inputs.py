@@ -76,8 +76,8 @@ def _check_options(model: ClusterModel, options: Options) -> None:
     named = options.mode in (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
     if named != bool(options.brokers):
         raise ValueError(
-            f"mode is {options.mode} and brokers are {sorted(options.brokers)}, but only AddBrokers and "
-            "RemoveBrokers take brokers, and both require them"
+            f"mode is {options.mode} and brokers are {', '.join(sorted(options.brokers)) or 'unset'}, but only "
+            "AddBrokers and RemoveBrokers take brokers, and both require them"
         )
     budget = options.budget
     for name, value in (

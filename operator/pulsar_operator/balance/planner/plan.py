@@ -379,7 +379,7 @@ class _Planning:
                 f"tolerance of {options.tolerance:.0%}"
             )
         if options.mode is Mode.SPLIT and not uneven:
-            return "moves of whole bundles are sufficient and no bundle must be split"
+            return "moving whole bundles is sufficient, and no bundle needs to be split"
         if self._would_act(replace(options, budget=ENDLESS)):
             return "the budget allows no step that helps"
         if options.cooling and self._would_act(replace(options, cooling=frozenset())):

@@ -69,7 +69,7 @@ def place(pieces: Sequence[Piece], brokers: Iterable[Broker]) -> tuple[list[str]
 def _pools(allowed: frozenset[str] | None, capacities: Mapping[str, float], loads: Mapping[str, float]) -> list[_Pool]:
     able = sorted(capacities if allowed is None else allowed & capacities.keys())
     if not able:
-        names = "any broker" if allowed is None else f"brokers {sorted(allowed)}"
+        names = "any broker" if allowed is None else f"brokers {', '.join(sorted(allowed))}"
         raise ValueError(
             f"a bundle that is allowed only on {names} cannot be placed, because none of these brokers serves bundles"
         )

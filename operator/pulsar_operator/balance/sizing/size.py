@@ -151,8 +151,8 @@ def _subject(
     today = traffic.boundaries
     if today is not None and (len(today) < 2 or (today[0], today[-1]) != (0, LAST_BOUNDARY) or _descends(today)):
         raise ValueError(
-            f"the boundaries of {traffic.namespace} are {today}, but must ascend from 0 to {LAST_BOUNDARY} "
-            "without duplicates"
+            f"the boundaries of {traffic.namespace} are {', '.join(map(str, today)) or 'empty'}, but must ascend from "
+            f"0 to {LAST_BOUNDARY} without duplicates"
         )
     line = Line(BundleId(traffic.namespace, 0, LAST_BOUNDARY), traffic.cells)
     if traffic.allowed not in groups:

@@ -270,7 +270,7 @@ class LogicalController(
             return None if action.verb is Verb.CREATE else str(error)
         except NotFoundError as error:
             raise ObstacleError(
-                Reason.PARENT_NOT_READY, f"Pulsar does not find an object that the change requires: {error}"
+                Reason.PARENT_NOT_READY, f"The change is not applied, because Pulsar lacks an object for it: {error}"
             ) from error
         ctx.created = ctx.created if ctx.created is not None or action.verb is not Verb.CREATE else True
         lost = action.verb is Verb.CREATE and memory.established

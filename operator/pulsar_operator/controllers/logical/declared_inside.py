@@ -52,11 +52,16 @@ class Obstacle:
     why: str
     """Why it must not be deleted, as the end of a sentence that begins with the object."""
     remedy: str
+    """How the forced deletion can continue, as sentences without the last period."""
 
     @property
     def text(self) -> str:
         """Returns the kind, namespace and name of the object."""
-        return f"{self.key.kind.value} {self.key.namespace}/{self.key.name}"
+        return _name(self.key)
+
+
+def _name(key: Key) -> str:
+    return f"{key.kind.value} {key.namespace}/{key.name}"
 
 
 @dataclass
@@ -78,26 +83,27 @@ def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
     key, meta = key_of(kind, obj), meta_of(obj)
     target = f"{kind.value.lower()}/{key.name}"
     if not meta.deleting:
-        remedy = f"delete that object first: kubectl -n {key.namespace} delete {target}"
+        remedy = f"To continue, delete {_name(key)} first: kubectl -n {key.namespace} delete {target}"
         return Obstacle(key, "is not being deleted", remedy)
     if kind is Kind.ISOLATION_POLICY:
         return None  # it keeps no content
     if meta.paused or meta.dry_run:
-        remedy = f"let the deletion of that object continue: {continue_deletion_command(kind, obj)}"
+        remedy = f"To let the deletion of {_name(key)} continue, run: {continue_deletion_command(kind, obj)}"
         return Obstacle(key, "is being deleted, but is paused or in dry run", remedy)
     policy = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN.value)
     if policy == DeletionPolicy.FORCE_DELETE.value:
         return None
     if policy == DeletionPolicy.RETAIN.value:
         why = "is being deleted with deletionPolicy Retain, which keeps the declared content"
-        return Obstacle(key, why, "delete the content of that object in Pulsar yourself if it is no longer needed")
+        remedy = f"If the content of {_name(key)} is no longer needed, delete it in Pulsar yourself"
+        return Obstacle(key, why, remedy)
     if FINALIZER not in meta.finalizers:
         return None  # it has deleted what it declared, or never managed anything
     remedy = (
-        f"wait until that object is deleted, or see what blocks its deletion: kubectl -n {key.namespace} get {target} "
-        "-o yaml"
+        f"Wait until {_name(key)} is deleted. To see what blocks its deletion, run: kubectl -n {key.namespace} get "
+        f"{target} -o yaml"
     )
-    return Obstacle(key, "is being deleted only once its declared content is empty", remedy)
+    return Obstacle(key, "is being deleted with deletionPolicy Delete, which deletes only empty content", remedy)
 
 
 class DeclaredInside:
@@ -115,11 +121,11 @@ class DeclaredInside:
         if not found:
             return None
         first, more = found[0], len(found) - 1
-        others = f" These objects block the deletion too: {_some(found[1:])}." if more else ""
+        block = "1 other object also blocks" if more == 1 else f"{more} other objects also block"
+        others = f" {block} the deletion: {_some(found[1:])}." if more else ""
         text = (
             f"The forced deletion of {name} would destroy content that {first.text} declares, and {first.text} "
-            f"{first.why}.{others} To continue, {first.remedy}. To keep {name} with all of its content, run: "
-            f"{keep(kind, obj)}"
+            f"{first.why}. {first.remedy}.{others} To keep {name} with all of its content, run: {keep(kind, obj)}"
         )
         return Blocker(Reason.DEPENDENTS_EXIST, text)
 

@@ -110,7 +110,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             if parent is None:
                 raise ObstacleError(
                     Reason.PARENT_NOT_READY,
-                    f"Tenant {tenant} does not exist in Pulsar, so the namespace is not created",
+                    f"Tenant {tenant} does not exist in Pulsar. The namespace is created once it exists",
                     known=True,
                 )
             tenant_clusters = frozenset(parent[1].get("allowedClusters") or ())

@@ -85,7 +85,9 @@ class NamespaceDeletion:
                 "Otherwise delete the topics of the namespace and set spec.deletionPolicy to Delete. To keep the "
                 f"namespace with its content, run: {keep(Kind.NAMESPACE, self._ctx.obj)}"
             )
-            text = f"The forced deletion of namespace {self._name} failed: {error}. {several}. {remedy}"
+            text = (
+                f"The forced deletion of namespace {self._name} failed: {str(error).rstrip('.')}. {several}. {remedy}"
+            )
             return Blocker(Reason.REJECTED_BY_PULSAR, text)
         return None
 
@@ -205,14 +207,14 @@ class NamespaceDeletion:
 
 
 def unrestored(obj: Json, name: str, lists: ClusterLists) -> str:
-    """Returns a message for a namespace whose deletion waits and which has fewer clusters than before."""
+    """Returns a message for a namespace whose deletion is pending and which has fewer clusters than before."""
     admin = "pulsar-admin namespaces"
     commands = [f"{admin} set-clusters {name} --clusters {','.join(lists.replication_clusters)}"]
     if lists.allowed_clusters:
         commands.insert(0, f"{admin} set-allowed-clusters {name} --clusters {','.join(lists.allowed_clusters)}")
     return (
-        f"Until then namespace {name} is replicated to fewer clusters than before its deletion, which were "
-        f"{', '.join(lists.replication_clusters)}. To keep the namespace and let the operator restore its "
-        f"clusters, run: {keep(Kind.NAMESPACE, obj)}. To restore the clusters immediately while the deletion "
-        f"waits, run: {' && '.join(commands)}"
+        f"While the deletion is pending, namespace {name} is replicated to fewer clusters than before. It was "
+        f"replicated to {', '.join(lists.replication_clusters)}. To keep the namespace and have the operator restore "
+        f"its clusters, run: {keep(Kind.NAMESPACE, obj)}. To restore the clusters now, while the deletion is "
+        f"pending, run: {' && '.join(commands)}"
     )

@@ -270,12 +270,12 @@ async def record_own_lists(ctx: TopicPass, lists: Mapping[str, Sequence[str]]) -
 
 
 def unrestored(ctx: TopicPass) -> str | None:
-    """Returns a message for a topic whose deletion waits and which is not replicated until then; None if it is."""
+    """Returns a message for a topic whose deletion is pending and whose replication was ended; None if it was not."""
     lists = own_lists(ctx)
     if not lists:
         return None
     return (
-        f"Until then the topic is not replicated from {', '.join(sorted(lists))}, because its deletion has ended "
-        "the replication. To keep the topic and let the operator restore the replication, run: "
+        f"While the deletion is pending, the topic is not replicated from {', '.join(sorted(lists))}. To keep the "
+        "topic and have the operator restore the replication, run: "
         f"{keep(Kind.TOPIC, ctx.obj)}"
     )

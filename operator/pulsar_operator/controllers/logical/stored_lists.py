@@ -25,7 +25,10 @@ from pulsar_operator.ports import Deps, Json, PortError
 
 LAG_SECONDS = 5.0
 """Seconds until a missing node is read again."""
-WHY = "After an outage of the configuration store brokers return outdated metadata until they are restarted"
+WHY = (
+    "After an outage of the configuration store, brokers return outdated metadata until they are restarted. Restart "
+    "the brokers of the cluster if this persists"
+)
 
 
 async def check_lists_before_write(
@@ -79,8 +82,8 @@ async def check_tenant_before_write(deps: Deps, scope: Scope, name: str) -> None
     if found is not None and kept == LiveTenant.parse(found[1]):
         return
     text = (
-        f"The operator does not change tenant {name}, because brokers do not return what the configuration store "
-        f"has: admin roles {sorted(kept.admin_roles)} and clusters {sorted(kept.allowed_clusters)}. {WHY}"
+        f"Tenant {name} is not updated: brokers report different values than the configuration store, which has "
+        f"{_listed('admin roles', kept.admin_roles)} and {_listed('clusters', kept.allowed_clusters)}. {WHY}"
     )
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
 
@@ -102,11 +105,15 @@ def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
     if not lost:
         return
     text = (
-        f"The operator does not remove clusters from {name}, because the configuration store lists "
-        f"{', '.join(sorted(lost))} (replication {replication_of(stored)}, allowed {allowed_of(stored)}), but "
-        f"brokers do not return these clusters. {WHY}"
+        f"No cluster is removed from {name}: the configuration store also lists {', '.join(sorted(lost))}, which "
+        f"brokers do not report. In the store, {name} has {_listed('replication clusters', replication_of(stored))} "
+        f"and {_listed('allowed clusters', allowed_of(stored))}. {WHY}"
     )
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
+
+
+def _listed(what: str, names: Collection[str]) -> str:
+    return f"{what} {', '.join(sorted(names))}" if names else f"no {what}"
 
 
 async def _stored(deps: Deps, scope: Scope, name: str, *, absent: bool = False) -> Json | None:

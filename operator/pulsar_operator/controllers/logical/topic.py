@@ -93,7 +93,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return topic_name(ctx.spec.persistent, *scope.place, name_of(ctx.obj))
 
     def problem_of_name(self, ctx: TopicPass) -> str | None:
-        """Returns why Pulsar would read the name as something else; None if it does not."""
+        """Returns why Pulsar would read the name as something else, as a message. None if it would not."""
         return topic_name_problem(name_of(ctx.obj))
 
     def __init__(self, deps: Deps) -> None:
@@ -265,7 +265,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         if found is None:
             raise ObstacleError(
                 Reason.PARENT_NOT_READY,
-                f"Namespace {tenant}/{namespace} does not exist in Pulsar, so the topic is not created",
+                f"Namespace {tenant}/{namespace} does not exist in Pulsar. The topic is created once it exists",
                 known=True,
             )
         return dict(found[1])
@@ -331,7 +331,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return f"{name} is a system topic of Pulsar" if is_system_topic(name) else super().kept(ctx)
 
     def kept_there(self, ctx: TopicPass, scope: Scope) -> str | None:
-        """Returns why a system topic of Pulsar is not deleted, whatever the policy. See LogicalDeletion."""
+        """Returns why a system topic of Pulsar is not deleted, whatever the policy, as a message. None if it is no
+        system topic. See LogicalDeletion."""
         own = system_topic_problem(*scope.place, name_of(ctx.obj)) is not None
         return f"{self.name_in_pulsar(ctx, scope)} is a system topic of Pulsar" if own else None
 

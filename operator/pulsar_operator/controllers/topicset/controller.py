@@ -327,8 +327,8 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         if not lists:
             return None
         return (
-            f"The deletion has ended the replication of {len(lists)} topics to some of their clusters, such as "
-            f"{min(lists)}. To keep the topics and let the operator restore the replication, run: "
+            f"While the deletion is pending, {len(lists)} topics, such as {min(lists)}, are not replicated to some of "
+            "their clusters. To keep the topics and have the operator restore the replication, run: "
             f"{keep(self.kind, ctx.obj)}"
         )
 

@@ -114,9 +114,8 @@ async def list_topics(
         names = tuple(cluster.name for cluster in ctx.before.clusters) or scope.admin.usable
         inventory = TopicInventory(names, {}, names)
     if inventory is None:
-        raise ObstacleError(
-            Reason.PARENT_NOT_READY, f"namespace {'/'.join(place)} does not exist in Pulsar", known=True
-        )
+        text = f"Namespace {'/'.join(place)} does not exist in Pulsar. The set is applied once it exists"
+        raise ObstacleError(Reason.PARENT_NOT_READY, text, known=True)
     for name in [name for name in known.outages if name not in inventory.unreachable]:
         del known.outages[name]
     for name in inventory.unreachable:

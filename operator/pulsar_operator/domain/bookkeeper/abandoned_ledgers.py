@@ -83,13 +83,16 @@ def given_up_text(found: Mapping[str, GivenUp]) -> str:
         shown = ", ".join(map(str, of.ledgers[:NAMED]))
         rest = of.count - min(len(of.ledgers), NAMED)
         listed = f": {shown}{f' and {rest} more' if rest else ''}" if shown else ""
-        noun = "1 ledger names" if of.count == 1 else f"{of.count} ledgers name"
+        noun = "1 ledger references" if of.count == 1 else f"{of.count} ledgers reference"
         texts.append(f"{noun} bookie {bookie}, which lost its entries of these ledgers{listed}")
     unlisted = any(not of.ledgers for of in found.values())
     remedy = (
-        "The entries were given up with a confirmation LoseLedgers. Delete the topics of the ledgers, or wait until "
+        "The entries were given up with confirmation LoseLedgers. Delete the topics of the ledgers, or wait until "
         "retention deletes the ledgers"
     )
     if unlisted:
-        remedy += f". Once none of these ledgers is left, delete znode {GIVEN_UP_PATH}"
+        remedy += (
+            ". The operator does not know the IDs of all these ledgers. After all of them are deleted, delete znode "
+            f"{GIVEN_UP_PATH} in the metadata store of the cluster"
+        )
     return f"{'. '.join(texts)}. {remedy}"

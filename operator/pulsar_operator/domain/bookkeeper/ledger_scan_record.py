@@ -41,8 +41,16 @@ class Examining:
     what: str = "ledgers"
 
     def __str__(self) -> str:
-        total = max(self.examined, self.total)
-        return f"The {self.what} are being examined: {self.examined:,} of about {total:,}"
+        return f"The {self.what} are being examined: {self._count}"
+
+    @property
+    def past(self) -> str:
+        """Returns the progress for a sentence about an earlier time."""
+        return f"{self._count} {self.what} had been examined"
+
+    @property
+    def _count(self) -> str:
+        return f"{self.examined:,} of about {max(self.examined, self.total):,}"
 
 
 @dataclass

@@ -214,7 +214,8 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
     for row, value in found.values:
         if not declared_in(row, scope):
             text = (
-                f"{row.path} is also set globally, to {shown(row.encode(value))}, but a topic declares only one scope"
+                f"{row.path}: the global value {shown(row.encode(value))} is not exported, because a PulsarTopic sets "
+                "policies in one scope only"
             )
             notes.append((text, False))
     return manifest_of(settings, Kind.TOPIC, about, name, spec, notes)

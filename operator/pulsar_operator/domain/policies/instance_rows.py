@@ -68,7 +68,7 @@ def _decode_failover(found: Mapping[str, Any]) -> AutoFailover:
         usage_threshold_percent=int(parameters.pop("usage_threshold")),
     )
     if parameters:
-        raise ValueError(f"unknown parameters {sorted(parameters)}")
+        raise ValueError(f"unknown parameters {', '.join(sorted(parameters))}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Volumes of bookies: which ordinals may have a pod, given the existing claims, and the marks at claims."""
+"""Volumes of bookies: decides from the existing claims which ordinals may have a pod, and marks claims."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
     """
     instance_id = ctx.view.metadata.instance_id if ctx.view.metadata is not None else None
     if instance_id is None:
-        return Returns(0, Blocker(Reason.PENDING, "The state of the metadata store is not known yet"))
+        return Returns(0, Blocker(Reason.PENDING, "No bookie is created until the metadata store is checked"))
     ordinals = tuple(ordinals)
     own, every, emptied = own_bookies(ctx), await claims(ctx, ordinals), await _emptied(ctx)
     free, through, blocked, waiting, foreign = 0, 0, False, None, None
@@ -93,7 +93,7 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
         gone = emptied is not None and own.ordinal(emptied) == ordinal
         found = may_return(bookie, own_claims, cookie=bookie in cookies, instance_id=instance_id, emptied=gone)
         if found.free and bookie not in own.present and own.count(ordinal).spent:
-            text = f"The next incarnation of bookie {bookie} is not recorded yet"
+            text = f"Bookie {bookie} is not created until its next incarnation is recorded"
             found = Return(blocker=Blocker(Reason.PENDING, text))
         blocked = blocked or not found.free
         free += not blocked

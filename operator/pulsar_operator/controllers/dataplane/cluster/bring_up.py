@@ -106,9 +106,11 @@ async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Blocker | None,
     """
     storage = ctx.view.storage
     if storage is None or storage.facts is None:
-        return Blocker(
-            Reason.WAITING_FOR_METADATA, "The operator cannot read which bookies the metadata store knows"
-        ), None
+        text = (
+            "The operator cannot read which bookies the metadata store knows, so it creates no bookies on existing "
+            "volumes"
+        )
+        return Blocker(Reason.WAITING_FOR_METADATA, text), None
     found = await returns(ctx, range(replicas), storage.facts.cookies)
     if found.foreign is not None:
         gate = Blocker(Reason.FOREIGN_VOLUME, found.foreign)

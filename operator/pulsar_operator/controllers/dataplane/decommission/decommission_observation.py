@@ -101,14 +101,14 @@ class DecommissionObservation:
             elif found.act is Act.SCAN and bookie.examining is None:
                 known = await self._scan(bookie)
                 if isinstance(known, Examining):
-                    bookie = replace(bookie, examining=str(known))
+                    bookie = replace(bookie, examining=known)
                 else:
                     bookie = replace(bookie, scan=known)
             else:
                 break
             found = next_step(bookie)
         if found is not None and found.act is Act.SCAN and bookie.examining is not None:
-            found = replace(found, act=Act.NOTHING, text=bookie.examining)
+            found = replace(found, act=Act.NOTHING, text=str(bookie.examining))
         if found is not None and found.act in TAKES_ENTRIES and self.ctx.actor.act:
             await took_entries(self.session, bookie.bookie)
         return bookie, found

@@ -34,24 +34,25 @@ SHOWN: Final = 5
 """Number of pairs and clusters that a message names."""
 WORDS: Final[Mapping[Reason, str]] = {
     Reason.NOT_CONNECTED: (
-        "From {pair}: {apart} of {replicators} replicators are not connected, and their backlog "
+        "Replication from {pair}: {apart} of {replicators} replicators are not connected, and their backlog "
         "({backlog} messages) grows. Check the brokers of {target}, and whether the brokers of {source} "
         "can reach the addresses that {target} publishes"
     ),
     Reason.FALLING_BEHIND: (
-        "From {pair}: the replication backlog ({backlog} messages) grows, because more messages are "
+        "Replication from {pair}: the replication backlog ({backlog} messages) grows, because more messages are "
         "published than replicated ({rate} messages per second). Check the network between both clusters, the "
         "load of the brokers of {target}, and replicatorDispatchRate"
     ),
     Reason.NOT_DELIVERING: (
-        "From {pair}: {stuck} topics have a replication backlog, and no message was replicated for 5 minutes "
-        "although their replicators are connected: {topics}. The operator unloads each of these topics once an "
+        "Replication from {pair}: {stuck} topics have a replication backlog, and no message was replicated for 5 "
+        "minutes although their replicators are connected: {topics}. The operator unloads each of these topics once an "
         "hour while the bookies of both clusters are ready. If the backlog remains, check the log of the topic's "
         "broker, and whether {target} accepts messages (backlog quotas)"
     ),
     Reason.EXPIRING: (
-        "From {pair}: messages expire before they are replicated ({backlog} messages wait), so {target} "
-        "never receives them. Raise messageTTLSeconds of the replicated namespaces, or restore {target} sooner"
+        "Replication from {pair}: messages expire before they are replicated ({backlog} messages are waiting), "
+        "so {target} never receives them. Raise messageTTLSeconds of the replicated namespaces. If {target} is "
+        "unavailable, restore it before more messages expire"
     ),
 }
 """Messages for each trouble, the worst last."""
@@ -189,7 +190,7 @@ async def _report(actor: Actor, instance: Json, conditions: ConditionSet) -> Non
     silent = [source for source, targets in answers.items() if targets is None]
     if found:
         reason = [each for each in WORDS if any(each is one[0] for one in found)][-1]
-        text = "; ".join(_message(*each, stuck.get((each[1], each[2]), [])) for each in found[:SHOWN])
+        text = ". ".join(_message(*each, stuck.get((each[1], each[2]), [])) for each in found[:SHOWN])
         known = condition_of(instance, kind)
         conditions.set(kind, FALSE, reason, text)
         if known is None or known["reason"] != reason:

@@ -117,7 +117,7 @@ async def _refused_eviction(actor: Actor, pod: Json, error: PortError) -> Blocke
     if len(found) > 1:
         text = describe_several(meta["name"], found, actor.owner["metadata"]["uid"])
         return Blocker(Reason.EVICTION_REFUSED, text)
-    text = f"The API server refused the eviction of pod {meta['name']}: {short(str(error))}"
+    text = f"The API server refused the eviction of pod {meta['name']}: {short(str(error))}. Remove the cause"
     return Blocker(Reason.EVICTION_REFUSED, text)
 
 

@@ -94,7 +94,8 @@ async def _unknown(facts: ClusterFacts, actor: Actor, components: Iterable[Compo
         return None
     if facts.spec.mode is ClusterMode.STANDALONE:
         return await observe_blocker(facts, actor)
-    return Blocker(Reason.PENDING, "The pod templates were not applied in this pass")
+    text = "No pod is replaced, because the operator could not apply the pod templates. The other conditions say why"
+    return Blocker(Reason.PENDING, text)
 
 
 def _known(
@@ -138,8 +139,12 @@ def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:
     if facts.spec.mode is ClusterMode.STANDALONE or (metadata is not None and metadata.registered):
         return None
     if metadata is None:
-        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "ZooKeeper has no quorum")
-    text = f"The metadata store or the configuration store cannot be read: {metadata.message}"
+        text = "ZooKeeper has no quorum, so a replaced pod could not start. The rollout continues once it has a quorum"
+        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, text)
+    text = (
+        f"The metadata store or the configuration store cannot be read, so a replaced pod could not start: "
+        f"{metadata.message}"
+    )
     return Blocker(Reason.METADATA_UNREACHABLE, text)
 
 

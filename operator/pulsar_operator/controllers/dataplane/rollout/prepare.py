@@ -78,6 +78,6 @@ class Preparation:
         except PortError as error:
             if candidate.urgency is Urgency.NEVER_READY:
                 return found
-            text = f"The metadata store cannot be read: {error}"
+            text = f"The metadata store cannot be read: {error}. The rollout continues once the store answers"
             return found.refusing(candidate.uid, Blocker(Reason.METADATA_UNREACHABLE, text))
         return found

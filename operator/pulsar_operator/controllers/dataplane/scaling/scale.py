@@ -70,7 +70,9 @@ async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return Returns(0, Blocker(Reason.PENDING, "The metadata store does not answer, so no bookie is added"))
     if leave is None or leave.forgotten:
-        return Returns(0, Blocker(Reason.PENDING, "The decommission of another bookie is not complete"))
+        return Returns(
+            0, Blocker(Reason.PENDING, "No bookie is added until the decommission of another bookie is complete")
+        )
     return await raise_to(ctx, there, desired, storage.facts.cookies)
 
 

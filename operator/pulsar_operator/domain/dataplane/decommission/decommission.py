@@ -1,20 +1,20 @@
 """The decommission of a bookie: decides the next action from the facts, with its reason. Pure.
 
-The order of the actions:
+The operator decommissions a bookie in this order:
 
-1. The bookie becomes read-only, so that it takes no new entries.
-2. Topics that write to ledgers on it are unloaded. Otherwise a broker would lose the bookie in the middle of a write,
-   or keep an open handle that references it while its id returns empty, with an image that does not count incarnations
-   (bookkeeper/bookie_ids.py).
-3. Auto-recovery copies its ledgers. The operator must request that: the auditor does not treat a read-only bookie as
+1. It makes the bookie read-only, so that the bookie accepts no new entries.
+2. It unloads the topics that write to ledgers on the bookie. Otherwise a broker would lose the bookie during a write,
+   or would keep an open handle that references the bookie when its id is used again, with an image that does not count
+   incarnations (bookkeeper/bookie_ids.py).
+3. It requests auto-recovery to copy the ledgers of the bookie, because the auditor does not treat a read-only bookie as
    lost (class AuditorTask, getAvailableBookies).
-4. No ledger references it. Its pod is deleted, and all ledgers are checked again.
-5. Its cookie is deleted and its claims are marked.
+4. When no ledger references the bookie, it removes the pod and checks all ledgers again.
+5. It deletes the cookie of the bookie and marks its claims.
 
-Facts of an earlier pass are not trusted. A bookie keeps read-only in memory and loses it at a restart, so it is asked
-in each pass. The examination of ledgers is trusted only while the bookie takes no entries
+No decision relies on facts of an earlier pass. A bookie keeps its read-only state in memory and loses it at a restart,
+so each pass asks the bookie. An examination of ledgers is valid only while the bookie accepts no entries
 (controllers/dataplane/bookkeeper/ledger_scan.py), and all ledgers are read again before an action that cannot be
-undone. The step in the status and the record in the metadata store only show the operation and when it began.
+undone. The step in the status and the record in the metadata store only show that the operation began, and when.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ def _ledgers(number: int) -> str:
 
 def _stuck(bookie: DecommissionFacts, scan: LedgerScan | None) -> str:
     if scan is None:
-        what = f"not all ledgers were examined ({bookie.examining})"
+        what = bookie.examining.past if bookie.examining is not None else "no ledger had been examined"
     elif scan.naming:
         what = f"{scan.naming} ledgers still referenced the bookie: {scan.named()}"
     else:

@@ -13,6 +13,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import Examining
 from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, Space, StorageFacts, bookie_state
 from pulsar_operator.domain.consent import Question
 from pulsar_operator.domain.dataplane.decommission.decommission_record import DecommissionRecord, Renewal
@@ -121,8 +122,8 @@ class DecommissionFacts:
     """Time from which the timeout counts: before it, no topic could be unloaded."""
     scan: LedgerScan | None = None
     """Examination of all ledgers, made in this pass after all facts above were read; None if there was none."""
-    examining: str | None = None
-    """Progress of the examination, as a message; None if it has not begun, or is complete."""
+    examining: Examining | None = None
+    """Progress of the examination; None if it has not begun, or is complete."""
     cookie: int | None = None
     """The transaction that created its cookie; None if it has none."""
     uid: str = ""

@@ -34,19 +34,18 @@ def with_local_volumes(manifest: Mapping[str, Any]) -> Json:
 
 
 def without_a_roll(
-    annotated: Json, plain: Json, there: Mapping[str, Any] | None, record: TemplateRecord | None = None
+    annotated: Json, plain: Json, live: Mapping[str, Any] | None, record: TemplateRecord | None = None
 ) -> Json:
-    """Returns ``annotated``, or ``plain`` if the annotation alone would replace pods. ``there`` is the live
-    StatefulSet, None if there is none; ``record`` has the failed rollout, which stays failed.
-    """
-    if there is None or _is_applied(annotated, there):
+    """Returns ``annotated``, or ``plain`` if adding the annotation would replace pods for no other reason. ``live`` is
+    the live StatefulSet; None if it does not exist. ``record`` contains the failed rollout, which then stays failed."""
+    if live is None or _is_applied(annotated, live):
         return annotated
     stopped = record is not None and record.stopped(template_hash(plain)) is not None
-    return plain if stopped or _is_applied(plain, there) else annotated
+    return plain if stopped or _is_applied(plain, live) else annotated
 
 
-def _is_applied(manifest: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
-    applied = applied_hash(there)
+def _is_applied(manifest: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    applied = applied_hash(live)
     if applied is not None:
         return template_hash(manifest) == applied
-    return first_difference(manifest["spec"]["template"], there["spec"]["template"]) is None
+    return first_difference(manifest["spec"]["template"], live["spec"]["template"]) is None

@@ -226,7 +226,9 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
             "written. Restore the store from its volumes or a backup, or correct its address",
         )
     desired = facts.urls.fields()
-    different = [f"{k} {_url_text(data.get(k))} instead of {v!r}" for k, v in desired.items() if data.get(k) != v]
+    different = [
+        f"{k} {_url_text(data.get(k))} instead of {_url_text(v)}" for k, v in desired.items() if data.get(k) != v
+    ]
     if facts.adopted_own_store or not different:
         return None
     return Refusal(
@@ -266,15 +268,19 @@ def _cluster_data(facts: RegistrationFacts) -> list[Write]:
         return [
             _put(facts, path, {**desired, **CLUSTER_DEFAULTS}, f"cluster {facts.cluster_name} is not registered yet")
         ]
-    changed = [f"{k} is {_url_text(found.get(k))} and should be {v!r}" for k, v in desired.items() if found.get(k) != v]
+    changed = [
+        f"{k} is {_url_text(found.get(k))} and should be {_url_text(v)}"
+        for k, v in desired.items()
+        if found.get(k) != v
+    ]
     if not changed:
         return []
     return [_put(facts, path, {**found, **desired}, "; ".join(changed))]
 
 
 def _url_text(url: Any) -> str:
-    """Returns a URL of another writer for a message."""
-    return without_userinfo(repr(url))
+    """Returns a URL for a message, without the user information that another writer may have put there."""
+    return "unset" if url is None else without_userinfo(repr(url))
 
 
 def _tenant(facts: RegistrationFacts, tenant: str) -> list[Write]:
@@ -300,8 +306,8 @@ def _system_namespace(facts: RegistrationFacts, boundaries: Sequence[str], notes
         return []
     if len(replication) != 1 or found.get("deleted"):
         notes.append(
-            f"The operator does not change {SYSTEM_NAMESPACE}, because its replication clusters are "
-            f"[{', '.join(replication)}] and allowing {name} would start replication from this cluster. "
+            f"Cluster {name} is not added to the allowed clusters of {SYSTEM_NAMESPACE}: its replication clusters are "
+            f"{', '.join(replication) or 'unset'}, and allowing {name} would start replication from this cluster. "
             f"Transactions do not work in this cluster until {name} is allowed"
         )
         return []
@@ -319,9 +325,9 @@ def _default_namespace(facts: RegistrationFacts, boundaries: Sequence[str], note
     replication, allowed = _names(found, "replication_clusters", path), _names(found, "allowed_clusters", path)
     if name not in replication and name not in allowed:
         notes.append(
-            f"The operator does not change {DEFAULT_NAMESPACE}, which exists for "
-            f"[{', '.join(allowed or replication)}]. To use the namespace in this cluster, add {name} to its "
-            "allowed or replication clusters"
+            f"Cluster {name} is not added to {DEFAULT_NAMESPACE}, which exists for "
+            f"{', '.join(allowed or replication) or 'no cluster'}. To use the namespace in this cluster, add {name} to "
+            "its allowed or replication clusters"
         )
     return []
 
@@ -365,5 +371,5 @@ def _names(fields: Fields, key: str, path: str) -> list[str]:
     """A list of cluster names; absent and null count as empty."""
     value = fields.get(key) or []
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _UnreadableError(f"{path} has {key} {str(value)[:80]!r}, which is not a list of names,")
+        raise _UnreadableError(f"{path} has {key} {json.dumps(value)[:80]}, which is not a list of names,")
     return list(value)

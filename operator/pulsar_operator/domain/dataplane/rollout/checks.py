@@ -22,7 +22,11 @@ from pulsar_operator.domain.dataplane.rollout.facts import BookieFacts, RolloutF
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency, next_pods
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import unsynced
 
-NOT_RECORDED: Final = Blocker(Reason.PENDING, "The used confirmation is not recorded in the status yet")
+NOT_RECORDED: Final = Blocker(
+    Reason.PENDING,
+    "The pod is not replaced yet: the status does not record the confirmation that allows the replacement. The "
+    "operator records it and continues automatically",
+)
 Find = Callable[[RolloutFacts, Candidate], Blocker | None]
 
 
@@ -169,7 +173,7 @@ def ensemble_not_synced(facts: RolloutFacts, candidate: Candidate) -> Blocker | 
         return None
     total = facts.of(candidate.component).total
     if facts.servers is None:
-        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "The state of the ZooKeeper servers is not known yet")
+        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "The rollout waits until the ZooKeeper servers are checked")
     if facts.servers.get(candidate.name) is not None:
         problem = unsynced(facts.servers, total)
     elif candidate.urgency > Urgency.ROUTINE:
@@ -184,16 +188,18 @@ def storage_not_read(facts: RolloutFacts, candidate: Candidate) -> Blocker | Non
     """The metadata store was not asked about bookies and ledgers."""
     if candidate.component is not Component.BOOKIE or facts.bookies is not None or facts.storage_problem is not None:
         return None
-    return Blocker(
-        Reason.METADATA_UNREACHABLE, "The state of bookies and ledgers in the metadata store is not known yet"
-    )
+    text = "The rollout waits until the state of bookies and ledgers is read from the metadata store"
+    return Blocker(Reason.METADATA_UNREACHABLE, text)
 
 
 def storage_unknown(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The metadata store does not say which bookies are writable and which ledgers lack copies."""
     if candidate.component is not Component.BOOKIE or facts.storage_problem is None:
         return None
-    text = f"The state of bookies and ledgers in the metadata store cannot be read: {facts.storage_problem}"
+    text = (
+        f"The rollout waits, because the state of bookies and ledgers in the metadata store cannot be read: "
+        f"{facts.storage_problem}"
+    )
     return Blocker(Reason.METADATA_UNREACHABLE, text)
 
 
@@ -204,9 +210,10 @@ def other_bookie_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker |
     if found is None or (candidate.urgency > Urgency.ROUTINE and bookie not in found.storage.registered):
         return None
     names = sorted(set(found.ids) - {bookie} - found.storage.registered)
-    return (
-        Blocker(Reason.WAITING_FOR_BOOKIES, f"Bookie {names[0]} is not registered{and_more(names)}") if names else None
-    )
+    if not names:
+        return None
+    text = f"Bookie {names[0]}{and_more(names)} is not registered. The rollout continues once it is registered"
+    return Blocker(Reason.WAITING_FOR_BOOKIES, text)
 
 
 def other_bookie_read_only(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
@@ -241,7 +248,7 @@ def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
     if left < found.ensemble <= len(set(found.ids) - {bookie}):
         text = (
             f"The largest ensemble requires {found.ensemble} writable bookies, and only {left} would be left "
-            f"without {bookie}"
+            f"without {bookie}. Make more bookies writable, or add bookies"
         )
         return Blocker(Reason.WAITING_FOR_BOOKIES, text)
     awaited = awaited_in_group(bookie, found.storage.writable, found.bound)
@@ -384,7 +391,7 @@ def used_confirmation(facts: RolloutFacts, decision: Decision) -> UsedClusterCon
 
 
 def writes_pause(facts: RolloutFacts, candidate: Candidate) -> str | None:
-    """Why writes pause while a bookie is replaced, as a message; None if they do not."""
+    """Returns why writes pause while a bookie is replaced, as a message. None if they do not pause."""
     found, bookie = _storage(facts, candidate)
     if found is None or bookie not in found.storage.writable:
         return None
