@@ -65,7 +65,7 @@ class EventRecorder:
         """Number of events that were not recorded because too many were waiting."""
 
     def start(self) -> None:
-        """Starts writing. It is called once, inside the event loop."""
+        """Starts the writer. Must be called once, inside the event loop."""
         self._task = asyncio.create_task(self._write_forever(), name="event recorder")
 
     async def close(self, *, deadline: float = 2.0) -> None:

@@ -18,8 +18,7 @@ Tally = Callable[[], Mapping[tuple[str, str], int]]
 
 
 class _Counts:
-    """A collector of prometheus_client that counts when the metrics are read, so that deleted objects have no
-    series."""
+    """A prometheus_client collector that counts at each scrape, so that deleted objects leave no series."""
 
     def __init__(self, name: str, documentation: str, labels: tuple[str, str], tally: Tally) -> None:
         self._name, self._documentation, self._labels, self._tally = name, documentation, labels, tally

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 
 def is_host_of(host: str, hosts: Iterable[str]) -> bool:
-    """Whether a host has one of these names, or ends with one that begins with a dot."""
+    """Returns whether the host equals a name in ``hosts``, or ends with an entry that starts with a dot (a domain
+    suffix)."""
     name = host.lower().rstrip(".")
     return any(name.endswith(each) if each.startswith(".") else name == each for each in map(str.lower, hosts))

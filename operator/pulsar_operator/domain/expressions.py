@@ -37,7 +37,7 @@ _OTHER_ESCAPES = frozenset("0123456789vC")
 
 
 class Work:
-    """The remaining budget of a question about many texts."""
+    """The remaining match budget of one query, which may match many texts."""
 
     def __init__(self, limit: int = MAX_WORK) -> None:
         self.left = limit

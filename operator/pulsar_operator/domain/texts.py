@@ -138,8 +138,8 @@ def without_tokens(text: str) -> str:
 
 
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:
-    """Returns one line of another writer without possible secrets, and without these values: user info of URLs, values
-    of settings that are called like secrets, what follows an Authorization header, tokens."""
+    """Returns one line of another writer without ``values`` and without possible secrets: user info of URLs, values of
+    settings whose names suggest a secret, the value of an Authorization header, and tokens."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = without_userinfo(text)

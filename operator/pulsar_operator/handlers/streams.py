@@ -26,7 +26,8 @@ class Sink(Protocol):
         """Receives an event of an owned object."""
 
     def recheck(self, key: Key, delay: float = 0.0) -> None:
-        """Receives a known custom resource that a list lacks. Its pass asks the API server whether it still exists."""
+        """Handles a known custom resource that is missing in a list. The pass of the object asks the API server whether
+        it still exists."""
 
 
 @dataclass(frozen=True)

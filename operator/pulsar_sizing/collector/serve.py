@@ -45,7 +45,8 @@ def round_status(done: Round) -> dict[str, Any]:
 
 
 def alive_problem(last: Mapping[str, datetime], now: datetime, interval: float) -> str | None:
-    """Why the process is not alive: a cluster without a round for three intervals. ``last`` is when each ended."""
+    """Returns why the process is not alive, as a message: a cluster had no round for three intervals. None if it is
+    alive. ``last`` has the time at which the last round of each cluster ended."""
     late = {name: (now - moment).total_seconds() for name, moment in last.items()}
     words = [f"{name}: {age:.0f} s since its last round" for name, age in sorted(late.items()) if age > 3 * interval]
     return "; ".join(words) or None

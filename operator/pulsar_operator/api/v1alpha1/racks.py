@@ -1,4 +1,4 @@
-"""Racks of bookies, such as zones: in which one each bookie is, and over how many the copies of an entry are spread."""
+"""Racks of bookies, such as zones: the rack of each bookie, and the number of racks over which copies are spread."""
 
 from __future__ import annotations
 

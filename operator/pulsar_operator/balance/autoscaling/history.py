@@ -65,9 +65,9 @@ class State:
     came: bool = False
     """Whether the measured load has needed all of them since."""
     pressed: float | None = None
-    """Time since which CPU requires more replicas; None if it does not."""
+    """Time at which CPU began to require more replicas; None if it does not."""
     saturated: float | None = None
-    """Time since which pods are saturated; None if they are not."""
+    """Time at which pods became saturated; None if they are not."""
     saturated_pods: int = 0
     """Number of ready pods at that time."""
     trust: int = FULL
@@ -94,7 +94,7 @@ def remembered(state: State, now: float, recommended: int, policy: Policy, high:
 
 
 def begun(state: State, now: float, policy: Policy) -> float:
-    """Returns the time since which recommendations have had no gap; ``now`` after a gap."""
+    """Returns the time of the first recommendation after the last gap; ``now`` after a gap."""
     if state.observed is None or not 0 <= now - state.observed <= GAP_INTERVALS * policy.interval:
         return now
     return now if state.since is None else state.since

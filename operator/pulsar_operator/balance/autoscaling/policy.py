@@ -39,7 +39,7 @@ def _ramp(rules: api.ScalingRules) -> Ramp:
 
 @dataclass(frozen=True)
 class Measured:
-    """One figure of every pod, with the seconds since the oldest was measured."""
+    """Values of one metric by pod, and the age of the oldest value in seconds."""
 
     values: Mapping[str, float]
     age: float

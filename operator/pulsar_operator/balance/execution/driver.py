@@ -81,7 +81,7 @@ def decide(
     """Judges one observation; returns the decision and the new memory.
 
     ``observed`` has the weights of the last minute, ``question`` what may be done: its tolerance is replaced by that of
-    ``options``, resting bundles are added to its excluded ones, and traffic that moved within the last
+    ``options``, bundles in their cooling period are added to ``cooling``, and traffic that moved within the last
     ``options.window`` seconds counts against its budget. ``usages`` are the figures that brokers report about
     themselves in that minute. As far as they are trusted (trust.py), they show the cost of bundles, and when a broker
     is overloaded. Weights that are averages of other hours (``options.memory`` 0) are not compared with them.

@@ -70,7 +70,7 @@ class History:
 
     uneven_since: float | None = None
     idle_since: float | None = None
-    """Time since which a broker is idle, which may last: it does not reduce the patience with an uneven placement."""
+    """Time at which a broker became idle, which may last: it does not reduce the patience with an uneven placement."""
     acted: float | None = None
     """Time at which the last step ended."""
     refused: float | None = None

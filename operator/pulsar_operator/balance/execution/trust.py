@@ -79,7 +79,7 @@ class Record:
     variance: float = 0.0025
     """Variance of the unexplained parts about the smoothed one."""
     over: float | None = None
-    """Time since which the broker is overloaded by this figure."""
+    """Time at which the broker became overloaded by this figure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -408,7 +408,8 @@ class Search:
         return -entry[0] / (self._usual + self.placement.reconnects[entry[1]])
 
     def permitted(self, index: int, destination: int, *, evict: bool = False) -> bool:
-        """Whether no goal vetoes a move; a resting bundle is moved only to empty its broker."""
+        """Whether no goal vetoes a move. The caller offers no bundle that a goal keeps. With ``evict``, the move
+        empties a broker: a bundle in its cooling period may then be moved, but none that another goal keeps."""
         if evict and any(g.keeps(self.placement.bundles[index]) for g in self._goals if not isinstance(g, Cooling)):
             return False
         return not any(goal.vetoes(self.placement, index, destination) for goal in self._vetoes)

@@ -216,8 +216,8 @@ class SizingOutlook(_Model):
 
 
 def clock_problem(ahead: float) -> str | None:
-    """Returns why a record that ends some seconds from now does not count; None if it does. A record of next year would
-    otherwise count as new until then."""
+    """Returns why a record that ends some seconds from now does not count, as a message. None if it counts. A record of
+    next year would otherwise count as new until then."""
     if ahead <= MOST_AHEAD:
         return None
     return (

@@ -78,8 +78,8 @@ class NamespaceReads:
             observed.unevaluated = unevaluated_in(policies)
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
-        """Returns why the current isolation policies do not allow a namespace to be split, or moved to a broker; None
-        if they do."""
+        """Returns why the current isolation policies do not allow a namespace to be split, or moved to a broker, as a
+        message. None if they allow it."""
         policies = await self._isolation()
         found = await asyncio.to_thread(isolation_of, (namespace,), brokers, policies)
         if namespace in found.undecided:

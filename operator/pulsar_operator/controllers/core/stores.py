@@ -84,8 +84,8 @@ def store_state(instance: Json) -> StoreState:
 
 
 def store_unavailable_message(instance: Json) -> str | None:
-    """Returns why the configuration store of an instance is unavailable; None if it is available, or was not
-    checked."""
+    """Returns why the configuration store of an instance is unavailable, as a message. None if it is available, or was
+    not checked."""
     state = store_state(instance)
     if state.ready is not False:
         return None
@@ -93,8 +93,8 @@ def store_unavailable_message(instance: Json) -> str | None:
 
 
 async def store_unavailable_message_of(deps: Deps, cluster: Json) -> str | None:
-    """Returns why the configuration store of a cluster's instance is unavailable; None also if the instance does not
-    exist. Raises PortError."""
+    """Returns why the configuration store of a cluster's instance is unavailable, as a message. None if it is
+    available, was not checked, or the instance does not exist. Raises PortError."""
     key = instance_of(cluster)
     instance = await reader_of(deps).get(Kind.INSTANCE, key.namespace, key.name) if key is not None else None
     return store_unavailable_message(instance) if instance is not None else None

@@ -308,8 +308,8 @@ class Traffic:
         return {broker: used for broker, used in found.items() if isinstance(used, Usage)}
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
-        """Returns why the current isolation policies do not allow a namespace to be split, or moved to a broker; None
-        if they do."""
+        """Returns why the current isolation policies do not allow a namespace to be split, or moved to a broker, as a
+        message. None if they allow it."""
         return await self.namespaces.prevents(namespace, brokers, destination=destination)
 
     async def domains(self) -> dict[str, str]:

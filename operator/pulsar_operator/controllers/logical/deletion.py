@@ -65,7 +65,8 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
         return None if ctx.touched else "the object never managed anything in Pulsar"
 
     def kept_there(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """Returns why a deletion leaves Pulsar unchanged, given the scope of the object; None if it does not."""
+        """Returns why a deletion leaves Pulsar unchanged, given the scope of the object, as a message. None if it does
+        not."""
         return None
 
     async def disown(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:

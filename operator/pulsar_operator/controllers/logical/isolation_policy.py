@@ -74,8 +74,8 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         return name_of(ctx.obj)
 
     def problem_of_name(self, ctx: IsolationPass) -> str | None:
-        """Returns why the name cannot be used, which is the case if Pulsar's REST API uses it as another path; None if
-        it can be used."""
+        """Returns why the name cannot be used, as a message: Pulsar's REST API uses it as another path. None if it can
+        be used."""
         taken = name_of(ctx.obj) == BROKERS
         return f"An isolation policy cannot have the name {BROKERS}. Set spec.name to another name" if taken else None
 

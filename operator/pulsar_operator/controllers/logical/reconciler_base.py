@@ -55,7 +55,7 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
 
     @abstractmethod
     def kept(self, ctx: LogicalPass[SpecT, StatusT]) -> str | None:
-        """Returns why a deletion leaves Pulsar unchanged; None if it does not."""
+        """Returns why a deletion leaves Pulsar unchanged, as a message. None if it does not."""
 
     @abstractmethod
     def subject(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
@@ -76,7 +76,7 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
         return False
 
     def problem_of_name(self, ctx: LogicalPass[SpecT, StatusT]) -> str | None:
-        """Returns why the object's name cannot be used in Pulsar; None if it can be used."""
+        """Returns why the object's name cannot be used in Pulsar, as a message. None if it can be used."""
         return None
 
     def begin(self, obj: Json) -> LogicalPass[SpecT, StatusT]:

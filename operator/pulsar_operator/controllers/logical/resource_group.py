@@ -57,7 +57,8 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         return {}
 
     async def delete(self, ctx: GroupPass, scope: Scope, *, force: bool) -> Blocker | None:
-        """Deletes the group. Pulsar refuses while namespaces use it, even by force, and does not name them."""
+        """Deletes the group. Returns what blocks the deletion; None if the group no longer exists. Pulsar refuses to
+        delete a group that namespaces use, even by force, and does not name the namespaces."""
         call = Call("GET", resource_group_path(name_of(ctx.obj)))
         if await scope.admin.find(call) is None:
             return None  # Pulsar answers 500 to the deletion of a group it does not have (seen on 4.0.8)

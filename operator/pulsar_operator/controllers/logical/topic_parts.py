@@ -179,8 +179,8 @@ class PartsReader:
         return SchemaFacts(live, await self._refusal(cluster, desired))
 
     async def _refusal(self, cluster: str, desired: TopicSchema) -> str | None:
-        """Returns why Pulsar's compatibility check refuses the schema; None if it accepts it. The check changes
-        nothing."""
+        """Returns why Pulsar's compatibility check refuses the schema, as a message. None if it accepts it. The check
+        changes nothing."""
         call = Call("POST", schema_path(*self._place, "compatibility"), body=body_of(desired))
         try:
             answer = await self._scope.admin.at(cluster, call) or {}

@@ -139,7 +139,7 @@ async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
 
 
 def blocked(state: RebalancePass) -> datetime:
-    """Returns the time since which no step is executed; now if none is recorded."""
+    """Returns the time at which the execution of steps stopped; now if none is recorded."""
     since = parse_time(state.status.progress.blocked_since if state.status.progress else None)
     if since is None or isinf(seconds_since(since, state.now)):
         since = state.now
@@ -149,7 +149,7 @@ def blocked(state: RebalancePass) -> datetime:
 
 def hold(state: RebalancePass) -> datetime:
     """Holds the execution, so that a requested step is verified again afterwards, with its full timeout. Returns the
-    time since which no step is executed."""
+    time at which the execution of steps stopped."""
     since = blocked(state)
     state.progress(current=None, current_since=None)
     return since

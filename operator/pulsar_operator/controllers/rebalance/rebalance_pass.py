@@ -196,8 +196,8 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
 
     @property
     def pulsar_balances(self) -> str | None:
-        """Returns the time since which Pulsar balances instead of this standing object; None if it does not, or if this
-        object is not the standing one."""
+        """Returns the time at which Pulsar began to balance instead of this standing object; None if it does not, or if
+        this object is not the standing one."""
         handover = self.of_cluster.handover
         return handover.restored_time if handover is not None and is_standing(self.obj, self.cluster) else None
 

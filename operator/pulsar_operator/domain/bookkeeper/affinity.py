@@ -108,7 +108,8 @@ def _widest_first(found: Iterable[Bound]) -> list[Bound]:
 
 
 def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Returns why a rollout cannot restart a bookie yet: a namespace could have no new ledger until the bookie is back.
+    """Returns why a rollout cannot restart a bookie yet, as a message: a namespace could have no new ledger until the
+    bookie is back.
 
     None if each namespace could. A namespace whose groups have at most as many bookies as its ensemble does not
     delay the rollout.

@@ -54,7 +54,7 @@ class ReadOnly:
     usage: int | None
     """Used percentage of its ledger disks; None if unknown."""
     since: str
-    """Time since which it is read-only."""
+    """Time at which it became read-only."""
 
 
 @dataclass(frozen=True)

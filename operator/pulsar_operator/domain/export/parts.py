@@ -177,7 +177,8 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
 
 
 def _not_the_same(value: Mapping[str, Any], live: LiveSchema) -> str | None:
-    """Returns why the declared schema is refused, or would not be recognized as the existing one; None if it would."""
+    """Returns why the declared schema would be refused, or not be recognized as the existing one, as a message. None if
+    it would be recognized."""
     problem = problem_of(TopicSchema, value)
     if problem is not None:
         return problem

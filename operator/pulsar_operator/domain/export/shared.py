@@ -62,7 +62,7 @@ def _cannot(about: str, reason: str) -> Entry:
 
 
 def _odd(spec: Mapping[str, Any]) -> str | None:
-    """Returns why an API server would refuse an expression; None if it admits all."""
+    """Returns why an API server would refuse an expression, as a message. None if it admits all of them."""
     for field in ("namespaces", "primary", "secondary"):
         for expression in spec.get(field) or ():
             if _NOT_RE2.search(expression) is not None or not is_re2(expression):

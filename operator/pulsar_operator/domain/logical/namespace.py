@@ -37,8 +37,8 @@ BUNDLES = "bundles"
 
 
 def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
-    """Returns why a namespace cannot be used although Pulsar has its policies: it is marked as deleted. None if it is
-    not.
+    """Returns why a namespace cannot be used although Pulsar has its policies, as a message: it is marked as deleted.
+    None if it is not.
 
     Pulsar marks a namespace before it deletes its content, and no call removes the mark. If a broker stops in between,
     the mark stays, and topics of the namespace are not found from then on (HTTP 404, seen on 4.0.8).

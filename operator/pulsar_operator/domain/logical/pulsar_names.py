@@ -52,7 +52,8 @@ def topic_name(persistent: bool, tenant: str, namespace: str, topic: str) -> str
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Returns why a local topic name cannot be used; None if it can. ``name`` may come from metadata.name."""
+    """Returns why a local topic name cannot be used, as a message. None if it can be used. ``name`` may come from
+    metadata.name."""
     if _PARTITION.search(name):
         return (
             f"The topic name {name!r} ends with -partition-N, a suffix that Pulsar uses for the partitions of a "
@@ -78,7 +79,8 @@ def is_system_namespace(tenant: str, namespace: str) -> bool:
 
 
 def system_topic_problem(tenant: str, namespace: str, name: str) -> str | None:
-    """Returns why a topic cannot be managed because it is internal to the brokers; None if it can."""
+    """Returns why a topic cannot be managed because it is internal to the brokers, as a message. None if it can be
+    managed."""
     if is_system_namespace(tenant, namespace):
         return (
             f"All topics of namespace {tenant}/{namespace} are system topics of Pulsar, which the operator does "

@@ -109,7 +109,8 @@ def _config_problem(component: Component, key: str, value: str) -> str | None:
 
 
 def reserved_because(component: Component, key: str) -> str | None:
-    """Returns why a key of a component is reserved, and which field to use instead; None if it is not."""
+    """Returns why a key of a component is reserved, and which field to use instead, as a message. None if it is not
+    reserved."""
     table = Component.ZOOKEEPER if component is Component.CONFIGURATION_STORE else component
     if why := RESERVED.get(table, {}).get(key):
         return why

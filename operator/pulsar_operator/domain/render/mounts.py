@@ -60,7 +60,7 @@ def is_within(path: str, folder: str) -> bool:
 
 
 def _unclear(path: str) -> str | None:
-    """Returns why a path is ambiguous; None if it is not."""
+    """Returns why a path is ambiguous, as a message. None if it is not."""
     part = ".." if ".." in path.split("/") else "//" if "//" in path else None
     return f"contains {part}. Write the path without it" if part else None
 

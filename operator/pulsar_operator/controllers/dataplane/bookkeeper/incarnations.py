@@ -59,7 +59,8 @@ class CountCopy:
                 yield mark.bookie
 
     async def write(self, counts: Counts) -> None:
-        """Raises the copy to these counts. Raises PortError, including ConflictError if another writer was faster."""
+        """Increases the counts in the copy to these values. Raises PortError, including ConflictError if another writer
+        was faster."""
         if highest(self.counts, counts) == self.counts:
             return
         # Bootstrap may have written the ConfigMap in this pass.

@@ -181,8 +181,8 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
-        """Returns why a cluster that is being deleted keeps running; None if its deletion proceeds, or nothing is left
-        to be kept."""
+        """Returns why a cluster that is being deleted keeps running, as a message. None if its deletion proceeds, or
+        nothing is left to be kept."""
         if confirmed_deletion(obj):
             return None
         kept = waited_for(obj, needed_by, self.deps.clock.now())

@@ -78,8 +78,8 @@ async def volumes(ctx: PhaseContext) -> VolumesFact | None:
 def _foreign(
     ctx: PhaseContext, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts
 ) -> str | None:
-    """Returns why a bookie with the volume of another is not up, as a message: its pod was created so that the others
-    could be."""
+    """Returns why a bookie with the volume of another is not up, as a message: its pod was created only so that the
+    others could be created. None if there is no such bookie."""
     component, since = ctx.live.facts(Component.BOOKIE), str(there["metadata"].get("creationTimestamp") or "")
     for pod in component.pods if component is not None else ():
         bookie = own.last_id(pod.ordinal)
@@ -117,7 +117,7 @@ async def _marked(
     instance_id: str | None,
 ) -> str | None:
     """Deletes claims that are marked as empty, with their pod: the pod was created by a manual scale-out, and cannot
-    start on them. Returns why such a pod stays, if one does."""
+    start on them. Returns why such a pod stays, as a message. None if none stays."""
     stays = None
     component = ctx.live.facts(Component.BOOKIE)
     for pod in component.pods if component is not None else ():

@@ -111,8 +111,8 @@ class InstanceController(ObjectReconciler[InstancePass]):
         return members(await DirectReader(self.deps).every(Kind.CLUSTER, allowed_by=obj), obj)
 
     async def _kept_for(self, obj: Json, clusters: Iterable[Json], others: Iterable[Json]) -> str | None:
-        """Returns why the configuration store of an instance that is being deleted keeps running; None if no object
-        needs it."""
+        """Returns why the configuration store of an instance that is being deleted keeps running, as a message. None if
+        no object needs it."""
         names = ", ".join(pulsar_name(each) for each in clusters)
         if names:
             return (

@@ -127,8 +127,8 @@ class ClusterFacts:
 
     @property
     def too_few_racks(self) -> str | None:
-        """Why no ledger could be created once brokers enforce a minimum of racks, as a message; None if ledgers could
-        be created."""
+        """Returns why no ledger could be created once brokers enforce a minimum of racks, as a message. None if ledgers
+        could be created."""
         keeper = self.spec.bookkeeper
         if keeper is None or keeper.racks is None or self.racks is None:
             return None

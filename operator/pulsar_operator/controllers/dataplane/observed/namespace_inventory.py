@@ -1,5 +1,5 @@
-"""The namespaces in Pulsar, declared or not, read from the stores: what their policies ask for, and which need a
-cluster that is being deleted."""
+"""The namespaces in Pulsar, declared or not, as read from the stores: what their policies require, and which of them
+need a cluster that is being deleted."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
 
 
 async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
-    """Returns why a cluster is kept whose instance was deleted first, and with it the status that has the store's
-    address.
+    """Returns why a cluster is kept whose instance was deleted first, as a message. None if it is not kept. The status
+    that had the address of the store was deleted with the instance.
 
     A PulsarCluster elsewhere that the instance would have had to allow proves nothing: any user may create it. The
     store that the brokers were given has the registered clusters.
@@ -205,8 +205,8 @@ async def _goes_with_all(deps: Deps, instance: Json) -> bool:
 
 
 async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None:
-    """Returns clusters of other instances that are registered in the cluster's own metadata store: they would lose
-    their shared data. A store that does not answer for long has nothing that could still be used."""
+    """Returns why the cluster's metadata store must be kept, as a message: clusters of other instances are registered
+    in it, or that is unknown. None if nothing needs it. A store that has not answered for long counts as unused."""
     if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
         return None  # nobody can reach it
     own, unknown = (
@@ -228,9 +228,8 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
 
 
 async def registered_still(deps: Deps, instance: Json) -> str | None:
-    """Returns the clusters that are registered in the managed store of an instance that is being deleted, once its own
-    clusters are removed from it: one that it allowed earlier, or one from elsewhere. None if there is none, or nothing
-    that could still be used."""
+    """Returns why the managed store of an instance that is being deleted must be kept after its own clusters are
+    removed from it, as a message: other clusters are registered in it, or that is unknown. None if nothing needs it."""
     store, who = configuration_store(instance), "clusters that do not belong to the instance"
     unknown = f"It is not known whether {who} are registered in the configuration store"
     if store is None:
@@ -317,7 +316,8 @@ def _instance_id(cluster: Json) -> str | None:
 
 
 async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) -> str | None:
-    """Returns why a cluster's topics are not known: its own metadata store is empty, or another one."""
+    """Returns why a cluster's topics are not known, as a message: its own metadata store is empty, or another one. None
+    if they are known."""
     node = await local.get(INSTANCE_ID_PATH)
     found = None if node is None else node.data.decode("utf-8", "replace").strip()
     if instance_id is None or found == instance_id:

@@ -63,7 +63,7 @@ class PhaseContext:
 
     @property
     def store_unavailable(self) -> str | None:
-        """Why the configuration store is unavailable, as a message; None if it is not."""
+        """Returns why the configuration store is unavailable, as a message. None if it is available."""
         return unavailable_store(self.facts, self.view)
 
 

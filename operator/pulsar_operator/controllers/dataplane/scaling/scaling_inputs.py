@@ -96,7 +96,7 @@ def _unsure(pod: PodFacts, now: datetime) -> bool:
 
 
 def _since(pod: PodFacts) -> datetime | None:
-    """Returns the time since which it is ready, or is not."""
+    """Returns the time at which it became ready, or ceased to be ready."""
     return parse_time(_conditions(pod).get("Ready", {}).get("lastTransitionTime"))
 
 

@@ -34,7 +34,7 @@ class StoreFact:
     servers: str | None = None
     chroot: str | None = None
     since: str | None = None
-    """Time since which it is ready, as a time of a status; None if it is not, or that is not known."""
+    """Time at which it became ready, as a time of a status; None if it is not, or that is not known."""
     reason: Reason = Reason.WAITING_FOR_CONFIGURATION_STORE
     message: str = ""
     outages: Sequence[OutageStatus] = ()

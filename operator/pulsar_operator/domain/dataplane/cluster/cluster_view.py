@@ -315,7 +315,8 @@ class ClusterView:
 
     @property
     def blocker(self) -> str | None:
-        """What the cluster waits for, as a message: the first blocker in bring-up order."""
+        """Returns what the cluster waits for, as a message: the first blocker in bring-up order. None if it waits for
+        nothing."""
         if self.stopped_for is not None:
             return self.stopped_for
         for component, gate in self.gates.items():

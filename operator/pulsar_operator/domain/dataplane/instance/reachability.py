@@ -39,7 +39,7 @@ class AddressReachability:
     silent: int = 0
     """Calls without an answer since the last answer."""
     since: datetime | None = None
-    """Time since which it is left out; None if it is not."""
+    """Time at which the operator began to skip it; None if it does not."""
     again: datetime | None = None
     """Time of the next probe, while it is left out."""
     pause: float = FIRST_PAUSE_SECONDS

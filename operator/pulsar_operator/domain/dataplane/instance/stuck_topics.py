@@ -41,7 +41,7 @@ class StuckTopic:
     unloaded: datetime | None
     """Time at which it was unloaded in the last hour; None if it was not."""
     well: datetime | None
-    """Time since which it is stalled although both clusters are healthy; None if one is not."""
+    """Time at which it stalled although both clusters are healthy; None if one is not."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Absence:
     """A pod that does not exist."""
 
     since: datetime
-    """Time since which the operator has observed the absence."""
+    """Time at which the operator first observed the absence."""
     refusal: str = ""
     """Why Kubernetes does not create it, in the words of its event; empty if no event explains it."""
 

@@ -30,9 +30,8 @@ def declared_urls(entry: str) -> dict[str, str]:
 
 
 def outdated_address(advertised: Mapping[str, str], declared: Mapping[str, str]) -> str | None:
-    """Returns why a broker has to be replaced, as part of a message: it advertises another address than its listener
-    has. Returns None if it does not. A listener that was added or removed changes the pod template, so it is no reason
-    here."""
+    """Returns why a broker has to be replaced, as a message: it advertises another address than its listener has. None
+    if it does not. A listener that was added or removed changes the pod template, so it is no reason here."""
     for name, url in sorted(declared.items()):
         if advertised.get(name, url) != url:
             return f"listener {name} has address {url}, but the broker advertises {advertised[name]}"

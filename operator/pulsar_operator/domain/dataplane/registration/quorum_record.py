@@ -1,11 +1,14 @@
-"""The quorums that ledgers of a cluster have had so far. Pure.
+"""Determines the default quorums that ledgers of a cluster have had so far. Pure.
 
-They are calculated once, at the first bring-up, and recorded in the ConfigMap with the instance id (metadata.py), which
-lives as long as the volumes. Every later change is a change of ``spec.bookkeeper.ensemble``, and is recorded before a
-broker gets it. So if the record differs from what brokers have, either that change is not applied to them yet, or the
-record was restored from an old backup or edited, and the brokers' quorums count. If the record is lost, or the operator
-that brought the cluster up wrote none, the brokers' configuration has them; without brokers, the status; without that,
-the number of bookies.
+The operator calculates the quorums once, at the first bring-up, and records them in the ConfigMap with the instance id
+(metadata.py), which exists as long as the volumes. A later change of ``spec.bookkeeper.ensemble`` is recorded before a
+broker gets it. The quorums are those of the first of these sources that has them:
+
+1. The record, unless it contradicts the configuration of the brokers. A change of ``spec.bookkeeper.ensemble`` that is
+   not applied to the brokers yet is no contradiction. Otherwise the record was restored from an old backup, or edited.
+2. The configuration of the brokers.
+3. The status.
+4. The number of bookies.
 """
 
 from __future__ import annotations

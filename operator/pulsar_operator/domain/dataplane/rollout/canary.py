@@ -41,10 +41,11 @@ class Watch:
 
 
 def watch(tier: Tier, now: datetime, minutes: int) -> Watch | None:
-    """Returns whether the other pods of a component wait for its first pod of another version, or must not follow it.
+    """Returns the watch on the first pod of another version: whether the other pods of its component wait for it, or
+    must not follow it.
 
-    None if nothing is to be observed: no other version, no pod of it is ready yet (the progress deadline covers that),
-    or one has been ready for ``minutes``.
+    None if there is nothing to observe: no pod has another version, no such pod is ready yet (the progress deadline
+    covers that), or one has been ready for ``minutes``.
     """
     state = tier.state
     if state is None or minutes <= 0 or tier.changed or tier.stop is not None or not _another_version(tier):
@@ -87,7 +88,7 @@ def _excused(tier: Tier, pod: PodFacts) -> bool:
 
 
 def _failed(pod: PodFacts) -> str | None:
-    """Returns why an observed pod fails."""
+    """Returns why an observed pod fails, as a message. None if it does not fail."""
     why = f". {pod.problem.message}" if pod.problem else ""
     containers = (pod.raw.get("status") or {}).get("containerStatuses") or ()
     restarts = sum(int(each.get("restartCount") or 0) for each in containers)
@@ -97,7 +98,7 @@ def _failed(pod: PodFacts) -> str | None:
 
 
 def _ready_since(pod: PodFacts, now: datetime) -> datetime:
-    """Returns the time since which a ready pod is ready; ``now`` if it is not known."""
+    """Returns the time at which a ready pod became ready; ``now`` if it is not known."""
     conditions = (pod.raw.get("status") or {}).get("conditions") or ()
     times = [parse_time(each.get("lastTransitionTime")) for each in conditions if each.get("type") == "Ready"]
     return next((each for each in times if each is not None), now)

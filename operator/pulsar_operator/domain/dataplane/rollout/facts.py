@@ -49,7 +49,8 @@ class ComponentState:
 
     @property
     def unsettled(self) -> str | None:
-        """Why the facts are not complete, as a sentence: spec not observed, pods missing, terminating or surplus."""
+        """Returns why the facts are not complete, as a message: the spec is not observed yet, or pods are missing,
+        terminating or surplus. None if they are complete."""
         if self.revision is None:
             return f"The StatefulSet controller has not observed the newest spec of {self.name} yet"
         for pod in self.pods:

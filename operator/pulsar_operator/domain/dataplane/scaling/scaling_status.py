@@ -99,8 +99,8 @@ def unread_rows(
 
 
 def scaling_condition(rows: Rows) -> tuple[ConditionStatus, Reason, str] | None:
-    """Returns status, reason and message of condition ScalingActive. A component with False comes first; None if
-    nothing is decided for any."""
+    """Returns status, reason and message of condition ScalingActive. A component with status False takes precedence.
+    None if there is no decision for any component."""
     found = [(component, reason_named(row.reason), row.message or "") for component, row in rows.items() if row.reason]
     if not found:
         return None
