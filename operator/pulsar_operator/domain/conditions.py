@@ -58,6 +58,9 @@ def reason_named(text: Any) -> Reason:
         return Reason.UNKNOWN
 
 
+_NOT_OBSERVED: Final = (UNKNOWN, Reason.UNKNOWN, "The operator has not observed this yet")
+
+
 @dataclass
 class ConditionSet:
     """The conditions of one object during one pass.
@@ -115,7 +118,7 @@ class ConditionSet:
         before = {c.get("type"): c for c in self.previous}
         out: list[Condition] = []
         for kind in dict.fromkeys([*self.known, *self._set]):
-            status, reason, message = self._set.get(kind, (UNKNOWN, Reason.UNKNOWN, "not observed yet"))
+            status, reason, message = self._set.get(kind, _NOT_OBSERVED)
             old = before.get(kind.value)
             same = old is not None and old.get("status") == status.value and old.get("lastTransitionTime")
             out.append(

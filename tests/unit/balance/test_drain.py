@@ -92,7 +92,7 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             },
             True,
             False,
-            "still had 4 bundles after the drain ended (because)",
+            "still had 4 bundles after the drain ended. PulsarRebalance east-drain-1-abcde reports: because",
         ),
         (
             {

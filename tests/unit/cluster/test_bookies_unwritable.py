@@ -91,7 +91,7 @@ async def test_a_namespace_whose_affinity_group_takes_no_entries_is_named(by: st
     status, reason, text = await told(world)
     assert (status, reason) == ("False", "DisksFull")
     whose = "shop/orders" if by == "a policy" else "public/default"
-    assert f"namespace {whose} requires 2 writable bookies of affinity group gold" in text
+    assert f"Namespace {whose} requires 2 writable bookies of affinity group gold" in text
     await disk(world, 1, HALF)
     await world.run()
     assert (await told(world))[:2] == ("True", "Ready")

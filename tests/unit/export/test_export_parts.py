@@ -110,9 +110,9 @@ async def test_what_cannot_be_declared_is_named(admin: FakeAdmin) -> None:
     admin.pulsar.schemas["a", "t/n/p"][-1]["type"] = "KEY_VALUE_OF_A_NEWER_PULSAR"
     found = await exported(admin)
     p, said = "topic persistent://t/n/p: ", notes(found)
-    assert f'{p}subscriptions["only-one"] does not exist in 1 of the partitions' in said
-    assert f'{p}subscriptions["orders"].replicated differs between the partitions' in said
-    assert f'{p}subscriptions["a/b"].properties differ between the partitions' in said
+    assert f'{p}subscriptions["only-one"] is not exported, because it is missing in 1 of the partitions' in said
+    assert f'{p}subscriptions["orders"].replicated is not exported, because it differs between the partitions' in said
+    assert f'{p}subscriptions["a/b"].properties are not exported, because they differ between the partitions' in said
     assert any(
         "KEY_VALUE_OF_A_NEWER_PULSAR is not exported, because the field has no such type" in note for note in said
     )

@@ -76,8 +76,8 @@ class ManagedStatus(CommonStatus):
     """Fields that this object has set in Pulsar. A field that is removed from the spec is reset in Pulsar only if it is
     in this list. The list is extended before the field is first written."""
     applied_generation: int | None = None
-    """Value of metadata.generation that was last applied completely. A later difference is drift. Unset until then, and
-    while an object that disappeared from Pulsar is re-created."""
+    """Value of metadata.generation that was last applied completely. A later difference is drift. Unset until a
+    generation is applied completely, and while an object that disappeared from Pulsar is re-created."""
     owner_recorded: bool | None = None
     """Whether a record next to the object in Pulsar names this object as its manager. The record decides between two
     objects that declare the same, also after a restore from a backup. Unset until the record was observed."""

@@ -229,8 +229,6 @@ def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str
 def _shrink_blockers(facts: BookieFacts, disks: list[Disk], latency: float | None) -> Iterator[str]:
     """Yields the reasons why no bookie may be removed."""
     targets = facts.targets
-    if facts.refused is not None:
-        yield f"the last removal was refused and {_again(facts.refused)} ({facts.refused.message.rstrip('.')})"
     if facts.trend is None:
         yield "the growth of stored data is not known yet"
     fullest = max(disk.share for disk in disks)
@@ -240,6 +238,8 @@ def _shrink_blockers(facts: BookieFacts, disks: list[Disk], latency: float | Non
         yield "writes take more than half of their target latency"
     if sum(disk.writable for disk in disks) <= targets.writable:
         yield f"ensembles require {targets.writable} writable bookies"
+    if facts.refused is not None:
+        yield f"the last removal was refused, and {_again(facts.refused)}: {facts.refused.message.rstrip('.')}"
 
 
 def _above(latency: float | None, limit: float | None, share: float) -> bool:

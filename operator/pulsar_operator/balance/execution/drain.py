@@ -107,6 +107,7 @@ def _of_rebalance(facts: DrainFacts, who: str, state: str, left: str) -> Decisio
         return Decision(False, ask=True, why=f"{state}. PulsarRebalance {name} has done {done} of {total} steps")
     ended = bool(progress.get("finishedTime"))
     ready = conditions.get(ConditionType.READY.value) or {}
+    reports = f"PulsarRebalance {name} reports: {_words(ready)}"
     if ended and not true(ConditionType.STOPPED):
         reason = (conditions.get(ConditionType.COMPLETED.value) or {}).get("reason")
         found_nothing = reason == Reason.ALREADY_DRAINED.value
@@ -115,10 +116,10 @@ def _of_rebalance(facts: DrainFacts, who: str, state: str, left: str) -> Decisio
             # planned for once more, until a plan says that they must stay.
             why = f"{state}, which were assigned after PulsarRebalance {name} was planned"
             return Decision(False, recreate=True, why=why)
-        return Decision(True, why=f"{who} still had {left} after the drain ended ({_words(ready)})")
+        return Decision(True, why=f"{who} still had {left} after the drain ended. {reports}")
     if ready.get("reason") in _BLIND and facts.age >= BLIND_SECONDS:
-        return Decision(True, why=f"no plan was found for the {left} of {who} ({ready.get('message', '')})"[:500])
-    return Decision(False, ask=True, why=f"{state}. PulsarRebalance {name} reports: {_words(ready)}")
+        return Decision(True, why=f"no plan was found for the {left} of {who}. {reports}"[:500])
+    return Decision(False, ask=True, why=f"{state}. {reports}")
 
 
 def _words(condition: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from pulsar_operator.controllers.core.clusters import instance_of
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.domain.render.listeners import ZOOKEEPER_PORT
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import Deps, Json
 
 
@@ -89,7 +90,8 @@ def store_unavailable_message(instance: Json) -> str | None:
     state = store_state(instance)
     if state.ready is not False:
         return None
-    return f"the configuration store of PulsarInstance {instance['metadata']['name']} is unavailable ({state.message})"
+    name = instance["metadata"]["name"]
+    return f"the configuration store of PulsarInstance {name} is unavailable. {sentence(state.message.rstrip('.'))}"
 
 
 async def store_unavailable_message_of(deps: Deps, cluster: Json) -> str | None:

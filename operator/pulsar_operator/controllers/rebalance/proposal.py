@@ -223,7 +223,7 @@ async def _publish(
             )
         await state.actor.apply(manifest, live)
         if state.actor.refused:
-            return _unknown(state, f"Kubernetes refused the ConfigMap with the steps ({state.actor.refused[0]})")
+            return _unknown(state, f"The steps cannot be stored. {state.actor.refused[0]}")
     shown = proposal_status(proposal, ident, moment, weight, name, expected)
     state.set(proposal=shown)
     before, after = proposal.before, proposal.after

@@ -172,7 +172,7 @@ def describe_read_only(fact: ReadOnlyBookies) -> str:
             "writable, so topics that need such a ledger wait"
         )
     if fact.short_group is not None:
-        texts.append(fact.short_group)
+        texts.append(sentence(fact.short_group))
     return ". ".join(texts)
 
 

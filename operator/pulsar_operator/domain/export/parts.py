@@ -108,15 +108,15 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
     place = f"{SUBSCRIPTIONS}[{shown(name)}]"
     if live.missing:
         # Declared, it would be made in the others.
-        return None, [(f"{place} does not exist in {live.missing} of the partitions", False)]
+        return None, [(f"{place} is not exported, because it is missing in {live.missing} of the partitions", False)]
     value: dict[str, Any] = {"name": name}
     notes: list[tuple[str, bool]] = []
     if live.replicated is None:
-        notes.append((f"{place}.replicated differs between the partitions", False))
+        notes.append((f"{place}.replicated is not exported, because it differs between the partitions", False))
     elif live.replicated:
         value["replicated"] = True
     if live.properties is None:
-        notes.append((f"{place}.properties differ between the partitions", False))
+        notes.append((f"{place}.properties are not exported, because they differ between the partitions", False))
     elif live.properties:
         secret = [key for key, each in sorted(live.properties.items()) if contains_secret(key, each)]
         if secret:  # The field is all of them, so that without one it would take that one away.

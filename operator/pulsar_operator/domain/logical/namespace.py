@@ -235,14 +235,15 @@ def _plan_creation(
     if facts.boundaries is not None:
         count = len(facts.boundaries) - 1
         body["bundles"] = {"boundaries": list(facts.boundaries), "numBundles": count}
-        shape = f"{count} bundles ({facts.boundaries_why.rstrip('.')})" if facts.boundaries_why else f"{count} bundles"
+        shape = f"{count} bundles"
+    why = f". {facts.boundaries_why.rstrip('.')}" if facts.boundaries is not None and facts.boundaries_why else ""
     draft.actions.append(
         Action(
             Verb.CREATE,
             "",
             Call("PUT", namespace_path(facts.tenant, facts.name), body=body),
             f"Create namespace {facts.tenant}/{facts.name} with {shape} in {', '.join(clusters)}, because Pulsar "
-            "has no namespace of that name",
+            f"has no namespace of that name{why}",
         )
     )
 

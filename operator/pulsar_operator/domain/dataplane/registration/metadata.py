@@ -330,7 +330,7 @@ def _of_other_owner(facts: IdentityFacts, expected_id: str | None) -> Refusal | 
 
 def _lost(facts: IdentityFacts, record: Record) -> Refusal:
     if facts.store_id is None:
-        what = f"{facts.store} has no {INSTANCE_ID_PATH}, so the metadata of this cluster are lost"
+        what = f"{facts.store} has no {INSTANCE_ID_PATH}, so the metadata of this cluster is lost"
     else:
         what = f"{facts.store} has instance id {facts.store_id}, so it has the metadata of another cluster"
     return Refusal(
