@@ -50,6 +50,7 @@ from pulsar_operator.domain.render import (
     store_problems,
 )
 from pulsar_operator.domain.render.settings import judge, left_out, unchecked
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import STATEFUL_SETS
 
 
@@ -124,7 +125,7 @@ def _cluster_store(state: InstancePass, name: str) -> None:
         why = metadata["message"] if metadata else "The metadata store of the cluster has not been observed yet"
         silent = metadata is not None and metadata["reason"] == Reason.METADATA_UNREACHABLE
         reason = Reason.CONFIGURATION_STORE_UNAVAILABLE if silent else Reason.WAITING_FOR_METADATA
-        state.conditions.set(kind, False, reason, f"The metadata store of cluster {name} is not ready. {why}")
+        state.conditions.set(kind, False, reason, f"The metadata store of cluster {name} is not ready. {sentence(why)}")
 
 
 async def _managed_store(state: InstancePass) -> None:

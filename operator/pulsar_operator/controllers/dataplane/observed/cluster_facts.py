@@ -60,6 +60,7 @@ from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.domain.render.external_listeners import KnownAddresses, known_addresses
 from pulsar_operator.domain.render.security import has_token
 from pulsar_operator.domain.stored import parsed
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, SERVICES, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
 
@@ -305,5 +306,5 @@ def _store(found: Resolved, meta: Meta, spec: PulsarClusterSpec, before: PulsarC
     if state.ready and known.servers:
         return InstanceFact(True, replace(known, ready=True, since=state.since))
     return InstanceFact(
-        True, replace(known, message=(f"The configuration store of {found.text} is not ready. {state.message}"))
+        True, replace(known, message=f"The configuration store of {found.text} is not ready. {sentence(state.message)}")
     )
