@@ -72,10 +72,12 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
   resources: [poddisruptionbudgets]
   verbs: [get, list, create, patch, delete]
 # The generated superuser digest of ZooKeeper, read by its name, created once, never changed, and deleted only together
-# with the volumes (reclaimPolicy Delete). No list and no watch: what is not named is not seen.
+# with the volumes (reclaimPolicy Delete). Where spec.tls.edge of a PulsarCluster names a Secret with a certificate, that
+# Secret is read by its name, and the copy <cluster>-edge-tls is created, patched and deleted. Patch gives no power over a
+# Secret that delete and create do not give together. No list and no watch: what is not named is not seen.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, create, delete]
+  verbs: [get, create, patch, delete]
 # Volume claims are made by StatefulSets. Read to know whether there is data; those of a removed bookie are marked as empty,
 # and deleted before its ordinal returns; others only with reclaimPolicy Delete.
 - apiGroups: [""]

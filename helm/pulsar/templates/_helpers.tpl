@@ -146,11 +146,18 @@ fills in the version of the day the cluster is made, and an upgrade of this char
 {{- end -}}
 {{- end -}}
 
-{{/* The component clients come in by. Argument: PulsarCluster.spec. */}}
+{{/* Whether the proxies accept TLS alone; empty = no. Argument: PulsarCluster.spec. */}}
+{{- define "pulsar.tlsOnly" -}}
+{{- if eq (dig "tls" "edge" "mode" "Plain" .) "Required" -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* The component that clients without TLS come in by: brokers accept them inside of Kubernetes. Argument: PulsarCluster.spec. */}}
 {{- define "pulsar.front" -}}
 {{- if eq (default "Distributed" .mode) "Standalone" -}}
 standalone
-{{- else if gt (int (default dict .proxy).replicas) 0 -}}
+{{- else if and (gt (int (default dict .proxy).replicas) 0) (not (include "pulsar.tlsOnly" .)) -}}
 proxy
 {{- else -}}
 broker

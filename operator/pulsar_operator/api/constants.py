@@ -162,6 +162,8 @@ class ConditionType(StrEnum):
     BALANCING_ACTIVE = "BalancingActive"
     BROKERS_READY = "BrokersReady"
     LISTENERS_READY = "ListenersReady"
+    TLS_READY = "TLSReady"
+    CERTIFICATES_VALID = "CertificatesValid"
     PROXIES_READY = "ProxiesReady"
     UP_TO_DATE = "UpToDate"
     # PulsarRebalance
@@ -232,6 +234,8 @@ class Reason(StrEnum):
     RACKS_UNREADABLE = "RacksUnreadable"
     TOO_FEW_RACKS = "TooFewRacks"
     ADDRESS_PENDING = "AddressPending"
+    CERTIFICATE_INVALID = "CertificateInvalid"
+    CERTIFICATE_EXPIRING = "CertificateExpiring"
     FOREIGN_VOLUME = "ForeignVolume"
     VOLUME_LOST = "VolumeLost"
     REPLACING_VOLUME = "ReplacingVolume"

@@ -49,6 +49,9 @@ _OTHERS = {
     Reason.TOO_FEW_RACKS,
     # The cloud provider, or a load balancer controller that a person installs, assigns the address.
     Reason.ADDRESS_PENDING,
+    # A person, or cert-manager, writes the Secret.
+    Reason.CERTIFICATE_INVALID,
+    Reason.CERTIFICATE_EXPIRING,
     # The other cluster comes back, or the network between both.
     Reason.WAITING_FOR_REPLICATION,
     Reason.NOT_CONNECTED,

@@ -64,6 +64,23 @@ def test_every_pod_is_scraped(helm: Helm) -> None:
         assert endpoint["port"] in ports, component
 
 
+@pytest.mark.parametrize(("mode", "count"), [("Plain", 1), ("PlainAndTLS", 1), ("Required", 2)])
+def test_every_pod_is_scraped_once_whatever_its_proxies_accept(helm: Helm, mode: str, count: int) -> None:
+    edge = {"tls": {"edge": {"mode": mode, "secretName": "edge"}}}
+    objects = helm.template(
+        PULSAR_CHART, {**ON, "cluster": {"name": "east", "spec": {**edge, "metadataStore": MANAGED}}}
+    )
+    endpoints = {each["port"]: each for each in monitor_of(objects)["spec"]["podMetricsEndpoints"]}
+    assert len(endpoints) == count
+    for component, template in templates(objects).items():
+        ports = {port["name"] for port in template["spec"]["containers"][0]["ports"]}
+        assert len(ports & endpoints.keys()) == 1, component
+    if mode == "Required":
+        assert endpoints["https"]["scheme"] == "https" and endpoints["https"]["tlsConfig"] == {
+            "insecureSkipVerify": True
+        }
+
+
 def test_pods_of_another_cluster_are_not(helm: Helm) -> None:
     monitor = monitor_of(helm.template(PULSAR_CHART, ON))
     (pod, *_) = templates(helm.template(PULSAR_CHART, {**ON, "cluster": {"name": "west"}})).values()

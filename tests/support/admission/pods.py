@@ -141,6 +141,55 @@ LISTENER_LISTS: dict[str, tuple[Json, str | None]] = {
     ),
 }
 """Name -> a merge patch of the specification and a fragment of the refusal; None = accepted."""
+BOTH: Json = {"tls": {"edge": {"mode": "PlainAndTLS", "secretName": "edge"}}}
+ONLY_TLS: Json = {"tls": {"edge": {"mode": "Required", "secretName": "edge"}}}
+NO_TLS: Json = {"tls": {"edge": {"mode": "Plain", "secretName": "edge"}}}
+OF_TLS: Json = {"listeners": [{"name": "a", **INSIDE, "tls": True}]}
+EDGES: dict[str, tuple[Json, str | None]] = {
+    "plain": (NO_TLS, None),
+    "both": (BOTH, None),
+    "required": (ONLY_TLS, None),
+    "empty": ({"tls": {}}, None),
+    "without-secret": ({"tls": {"edge": {"mode": "Required"}}}, "secretName: Required value"),
+    "without-mode": ({"tls": {"edge": {"secretName": "edge"}}}, "mode: Required value"),
+    "mode-of-another-name": ({"tls": {"edge": {"mode": "TLS", "secretName": "edge"}}}, "Unsupported value"),
+    "secret-elsewhere": ({"tls": {"edge": {"mode": "Plain", "secretName": "other/edge"}}}, "should match"),
+    "listener": ({**NO_TLS, **OF_TLS}, None),
+    "listener-required": ({**ONLY_TLS, **OF_TLS}, None),
+    "listener-alone": (OF_TLS, "spec.listeners[].tls requires spec.tls.edge"),
+    "listener-empty": ({"tls": {}, **OF_TLS}, "spec.listeners[].tls requires spec.tls.edge"),
+    "plain-listener": ({**BOTH, "listeners": [{"name": "a", **INSIDE}]}, None),
+    "plain-listener-required": (
+        {**ONLY_TLS, "listeners": [{"name": "a", **INSIDE}]},
+        "spec.tls.edge.mode Required requires tls: true in every entry of spec.listeners",
+    ),
+}
+"""Name -> a merge patch of the specification and a fragment of the refusal; None = accepted."""
+_STEP = "spec.tls.edge.mode must not change between Plain and Required in one step"
+EDGE_CHANGES: dict[str, tuple[Json, Json, str | None]] = {
+    "added": ({}, BOTH, None),
+    "added-required": ({}, ONLY_TLS, _STEP),
+    "plain-required": (NO_TLS, ONLY_TLS, _STEP),
+    "both-required": (BOTH, ONLY_TLS, None),
+    "required-both": (ONLY_TLS, BOTH, None),
+    "required-plain": (ONLY_TLS, NO_TLS, _STEP),
+    "required-removed": (ONLY_TLS, {"tls": None}, _STEP),
+    "required-emptied": (ONLY_TLS, {"tls": {"edge": None}}, _STEP),
+    "both-removed": (BOTH, {"tls": None}, None),
+    "another-secret": (ONLY_TLS, {"tls": {"edge": {"secretName": "other"}}}, None),
+    "listener-with": (
+        {**BOTH, "listeners": [{"name": "a", **INSIDE}]},
+        OF_TLS,
+        "spec.listeners[].tls is immutable",
+    ),
+    "listener-without": ({**BOTH, **OF_TLS}, {"listeners": [{"name": "a", **INSIDE}]}, "tls is immutable"),
+    "listener-beside": (
+        {**BOTH, "listeners": [{"name": "b", **INSIDE, "port": 6661}]},
+        {"listeners": [{"name": "b", **INSIDE, "port": 6661}, {"name": "a", **INSIDE, "tls": True}]},
+        None,
+    ),
+}
+"""Name -> a merge patch before, one after, and a fragment of the refusal."""
 DUAL = {"ipFamilyPolicy": "RequireDualStack"}
 PLATFORMS: dict[str, tuple[Json, str | None]] = {
     "openshift": ({"podSecurity": "Platform"}, None),

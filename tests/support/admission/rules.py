@@ -10,7 +10,15 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic import SYSTEM_SUFFIX, SYSTEM_TOPICS
-from tests.support.admission.pods import LISTENER_FIELDS, LISTENER_LISTS, PLATFORMS, POD_PATCHES, SERVICES
+from tests.support.admission.pods import (
+    EDGES,
+    LISTENER_FIELDS,
+    LISTENER_LISTS,
+    NO_TLS,
+    PLATFORMS,
+    POD_PATCHES,
+    SERVICES,
+)
 from tests.support.admission.samples import minimal
 
 Json = dict[str, Any]
@@ -205,6 +213,8 @@ CREATES: tuple[Create, ...] = (
         for name, (fields, refused) in LISTENER_FIELDS.items()
     ),
     *(Create(PC, f"listeners-{name}", patch, refused) for name, (patch, refused) in LISTENER_LISTS.items()),
+    *(Create(PC, f"edge-{name}", patch, refused) for name, (patch, refused) in EDGES.items()),
+    Create(PC, "edge-of-standalone", {**STANDALONE, **NO_TLS}, "spec.tls is allowed only in mode Distributed"),
     Create(
         PC,
         "listeners-of-standalone",

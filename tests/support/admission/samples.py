@@ -60,7 +60,14 @@ OPAQUE: Json = {"nested": {"list": [1, {"deep": True}], "text": "kept"}}
 """Content of a field the schema does not look into."""
 
 LISTENERS: list[Json] = [
-    {"name": "nodes", "type": "NodePort", "port": 6660, "host": "nodes.example.com", "annotations": {"a": "b"}},
+    {
+        "name": "nodes",
+        "type": "NodePort",
+        "port": 6660,
+        "host": "nodes.example.com",
+        "annotations": {"a": "b"},
+        "tls": True,
+    },
     {
         "name": "balancers",
         "type": "LoadBalancer",
@@ -68,10 +75,17 @@ LISTENERS: list[Json] = [
         "loadBalancerClass": "example.com/one",
         "loadBalancerSourceRanges": ["10.0.0.0/8"],
         "externalTrafficPolicy": "Local",
+        "tls": True,
     },
-    {"name": "inside", "type": "ClusterIP", "port": 6662},
-    {"name": "gateway", "type": "Given", "port": 6663, "addressTemplate": "b{ordinal}.example.com:6650"},
-    {"name": "listed", "type": "Given", "port": 6664, "addresses": [f"b.example.com:{n + 1}" for n in range(1024)]},
+    {"name": "inside", "type": "ClusterIP", "port": 6662, "tls": True},
+    {"name": "gateway", "type": "Given", "port": 6663, "addressTemplate": "b{ordinal}.example.com:6650", "tls": True},
+    {
+        "name": "listed",
+        "type": "Given",
+        "port": 6664,
+        "addresses": [f"b.example.com:{n + 1}" for n in range(1024)],
+        "tls": True,
+    },
 ]
 """A listener of each type, with every field that it may have."""
 
@@ -153,7 +167,7 @@ EXCLUDED: Mapping[FieldKey, frozenset[FieldKey]] = {
 
 STANDALONE_ONLY: tuple[FieldKey, ...] = ((PulsarClusterSpec, "standalone"),)
 DISTRIBUTED_ONLY: tuple[FieldKey, ...] = tuple(
-    (PulsarClusterSpec, name) for name in ("metadata_store", "bookkeeper", "broker", "proxy", "listeners")
+    (PulsarClusterSpec, name) for name in ("metadata_store", "bookkeeper", "broker", "proxy", "listeners", "tls")
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from tests.support.admission.pods import PLATFORM_CHANGES, SERVICE_CHANGES
+from tests.support.admission.pods import EDGE_CHANGES, PLATFORM_CHANGES, SERVICE_CHANGES
 from tests.support.admission.rules import (
     EXTERNAL,
     EXTERNAL_META,
@@ -71,6 +71,7 @@ UPDATES: tuple[Update, ...] = (
         Update(PC, f"service-{name}", {"proxy": {"service": before}}, {"proxy": {"service": patch}}, refused)
         for name, (before, patch, refused) in SERVICE_CHANGES.items()
     ),
+    *(Update(PC, f"edge-{name}", before, patch, refused) for name, (before, patch, refused) in EDGE_CHANGES.items()),
     *(
         Update(kind, f"platform-{name}", {"platform": before}, {"platform": patch}, refused)
         for kind in (PC, PI)

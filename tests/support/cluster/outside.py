@@ -71,7 +71,8 @@ class Outside:
 
     async def _register(self, meta: Json) -> None:
         urls = declared_urls(self.started.get(meta["uid"], ""))
-        entry = {"advertisedListeners": {name: {"brokerServiceUrl": url} for name, url in urls.items()}}
+        keys = {name: f"brokerServiceUrl{'Tls' if url.startswith('pulsar+ssl') else ''}" for name, url in urls.items()}
+        entry = {"advertisedListeners": {name: {keys[name]: url} for name, url in urls.items()}}
         session = await self.world.deps.zookeeper.session(
             f"east-zookeeper.{self.world.namespace}.svc.cluster.local:2181"
         )

@@ -58,7 +58,7 @@ NEEDED: dict[ResourceType, set[str]] = {
     SERVICES: {"get", "list", "create", "patch", "delete"},
     SERVICE_ACCOUNTS: {"get", "list", "create", "patch", "delete"},
     PDBS: {"get", "list", "create", "patch", "delete"},
-    SECRETS: {"get", "create", "delete"},
+    SECRETS: {"get", "create", "patch", "delete"},
     PVCS: {"get", "list", "patch", "delete"},
     NAMESPACES: {"get"},
 }

@@ -27,7 +27,7 @@ RESERVED = [
     (Component.BROKER, "maxMessageSize", "spec.broker.maxMessageSize"),
     (Component.BROKER, "managedLedgerDefaultAckQuorum", "spec.bookkeeper.ensemble"),
     (Component.BROKER, "loadManagerClassName", "spec.loadBalancing.manager"),
-    (Component.BROKER, "tlsKeyFilePath", "TLS"),
+    (Component.BROKER, "tlsKeyFilePath", "spec.tls.edge"),
     (Component.BROKER, "authenticationEnabled", "authentication"),
     (Component.BROKER, "advertisedAddress", "DNS name"),
     (Component.BROKER, "webServicePort", "ports"),

@@ -310,6 +310,13 @@ def test_a_broker_is_outdated_by_another_address_alone(node: bytes, entry: str, 
         assert found == "listener x has address pulsar://b:2, but the broker advertises pulsar://b:1"
 
 
+def test_a_listener_with_tls_advertises_that_url_alone() -> None:
+    """As a broker of 4.0.8 wrote it."""
+    node = b'{"advertisedListeners":{"x":{"brokerServiceUrlTls":"pulsar+ssl://b:1"}}}'
+    assert outdated_address(advertised_urls(node), declared_urls("x:pulsar+ssl://b:1")) is None
+    assert outdated_address(advertised_urls(node), declared_urls("x:pulsar+ssl://b:2")) is not None
+
+
 def test_the_longest_names_fit() -> None:
     long = owner("a" * 40)
     one = ListenerPlan(

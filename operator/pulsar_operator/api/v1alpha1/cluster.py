@@ -44,6 +44,7 @@ from pulsar_operator.api.v1alpha1.quantities import KIBI, ByteSize
 from pulsar_operator.api.v1alpha1.racks import RACK_RULES, Racks
 from pulsar_operator.api.v1alpha1.rolling import MaintenanceWindow, Upgrade
 from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService
+from pulsar_operator.api.v1alpha1.tls import TLS_RULES, Tls
 
 
 class ClusterMode(StrEnum):
@@ -337,6 +338,7 @@ class PulsarClusterSpec(ApiModel):
                 "spec.standalone is allowed only in mode Standalone",
             ),
             *LISTENER_RULES,
+            *TLS_RULES,
             (
                 "has(self.metadataStore) == has(oldSelf.metadataStore)",
                 "spec.metadataStore cannot be added or removed",
@@ -404,6 +406,8 @@ class PulsarClusterSpec(ApiModel):
     listeners: Listeners | None = None
     """External listeners, with which clients outside of the cluster's network reach brokers without a proxy. If unset,
     the cluster has none. The operator restarts the brokers one after another if a listener is added or removed."""
+    tls: Tls | None = None
+    """TLS of the cluster. If unset, all connections are without TLS."""
     load_balancing: LoadBalancing = Field(default=LoadBalancing())
     """Load balancing of bundles over brokers."""
     maintenance_windows: Annotated[list[MaintenanceWindow], Field(max_length=16)] = Field(default_factory=list)

@@ -226,9 +226,14 @@ class Endpoints(ApiModel):
     """Endpoints of the cluster inside Kubernetes."""
 
     service_url: str | None = None
-    """URL of the binary protocol, for clients."""
+    """URL of the binary protocol, for clients. It is the URL with TLS if proxies accept no other connections."""
+    service_url_tls: str | None = None
+    """URL of the binary protocol with TLS, for clients. Unset if there are no proxies with TLS."""
     web_service_url: str | None = None
-    """URL of the admin REST API, through the proxies if there are any."""
+    """URL of the admin REST API, through the proxies if there are any. It is the URL with TLS if proxies accept no
+    other connections."""
+    web_service_url_tls: str | None = None
+    """URL of the admin REST API with TLS. Unset if there are no proxies with TLS."""
     broker_service_url: str | None = None
     """URL of the binary protocol of the brokers, which is also registered for geo-replication."""
     broker_web_service_url: str | None = None
@@ -244,6 +249,24 @@ class ListenerStatus(ApiModel):
     """Name of the listener."""
     service_url: Url | None = None
     """URL of the binary protocol, for clients outside. Unset until it is known."""
+
+
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+MOST_NAMES: Final = 16
+"""Names of a certificate that the status shows."""
+
+
+class CertificateStatus(ApiModel):
+    """A certificate that pods of the cluster use."""
+
+    secret: Annotated[str, Field(max_length=253)]
+    """Secret of the user that the certificate is from."""
+    not_after: Moment
+    """Time at which the certificate expires."""
+    names: Annotated[list[Annotated[str, Field(max_length=253)]], Field(max_length=MOST_NAMES)] = Field(
+        default_factory=list
+    )
+    """Names and addresses that the certificate is valid for, at most 16 of them."""
 
 
 class FlagStatus(ApiModel):
@@ -269,9 +292,6 @@ class BalancerStatus(ApiModel):
         ),
     ] = Field(default_factory=list)
     """Settings of Pulsar's own balancer that the operator restores later, recorded before the first one is changed."""
-
-
-Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class HandoverStatus(ApiModel):
@@ -332,6 +352,17 @@ class PulsarClusterStatus(CommonStatus):
         | None
     ) = None
     """External listeners. Unset without spec.listeners."""
+    certificates: (
+        Annotated[
+            list[CertificateStatus],
+            Field(
+                max_length=8,
+                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["secret"]},
+            ),
+        ]
+        | None
+    ) = None
+    """Certificates that pods use. Unset if no pod uses TLS."""
     blocker: str | None = None
     """What blocks bring-up or deletion of the cluster. Unset if nothing does."""
     rollout: RolloutStatus | None = None

@@ -59,8 +59,8 @@ Address = Annotated[str, Field(min_length=3, max_length=259, pattern=ADDRESS)]
 
 
 class Listener(ApiModel):
-    """An external listener of the brokers, without TLS. Each broker has its own Service and address, and the
-    bootstrap Service leads to all brokers."""
+    """An external listener of the brokers. Each broker has its own Service and address, and the bootstrap Service leads
+    to all brokers."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -91,6 +91,11 @@ class Listener(ApiModel):
                 "loadBalancerClass, loadBalancerSourceRanges and externalTrafficPolicy in spec.listeners[] require "
                 "type LoadBalancer. Remove them, or change the type",
             ),
+            (
+                "(has(self.tls) && self.tls) == (has(oldSelf.tls) && oldSelf.tls)",
+                "spec.listeners[].tls is immutable, because the clients of the listener would be refused. Add another "
+                "listener with the other value, and remove this one once no client uses it",
+            ),
         )
     )
 
@@ -102,6 +107,9 @@ class Listener(ApiModel):
     Services, and a gateway outside of the operator forwards the addresses in addresses or addressTemplate to them."""
     port: Annotated[int, Field(ge=1024, le=65535)]
     """Port that the brokers and the Services use for the listener."""
+    tls: bool = False
+    """Whether the listener accepts connections with TLS only, with the certificate of spec.tls.edge. If false, it
+    accepts connections without TLS only."""
     host: Host | None = None
     """Name or address of the nodes, which brokers advertise with their node ports. Required with type NodePort."""
     addresses: (

@@ -34,6 +34,10 @@ class ProxyNodePorts(ApiModel):
     """Node port of the binary protocol. If unset, Kubernetes chooses the port."""
     http: Annotated[int, Field(ge=1, le=65535)] | None = None
     """Node port of the web service. If unset, Kubernetes chooses the port."""
+    tls_pulsar: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Node port of the binary protocol with TLS. If unset, Kubernetes chooses the port. Standalone pods have no TLS."""
+    https: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Node port of the web service with TLS. If unset, Kubernetes chooses the port. Standalone pods have no TLS."""
 
 
 ServiceAnnotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]

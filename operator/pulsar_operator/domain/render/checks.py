@@ -3,7 +3,7 @@ remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Jvm, Preset, Resources
@@ -21,7 +21,8 @@ from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
 from pulsar_operator.domain.render.common import ADDRESSES
 from pulsar_operator.domain.render.config import check_config, check_jvm
 from pulsar_operator.domain.render.external_listeners import same_addresses
-from pulsar_operator.domain.render.listeners import SERVED
+from pulsar_operator.domain.render.inputs import declared_edge
+from pulsar_operator.domain.render.listeners import PROXIES, SERVED
 from pulsar_operator.domain.render.pod_checks import pod_problems, written_problems
 from pulsar_operator.domain.render.pod_racks import rack_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
@@ -54,10 +55,12 @@ def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list
     recovery = keeper.auto_recovery
     found += _problems(Component.BOOKIE, "spec.bookkeeper", keeper.config, keeper.jvm, keeper.pod)
     found += _problems(Component.AUTORECOVERY, "spec.bookkeeper.autoRecovery", None, recovery.jvm, recovery.pod)
-    found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod, spec.listeners or ())
+    external = {each.name: each.port for each in spec.listeners or ()}
+    found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod, external)
     found += _listener_problems(spec.listeners or (), broker)
     if proxy:
-        found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod)
+        ports = PROXIES[declared_edge(spec)].ports
+        found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod, ports)
         found += drain_problems(proxy)
         found += memory_problems(Component.PROXY, "spec.proxy", spec.preset, proxy.jvm, proxy.resources)
     found += memory_problems(Component.BOOKIE, "spec.bookkeeper", spec.preset, keeper.jvm, keeper.resources)
@@ -119,9 +122,10 @@ def _problems(
     config: dict[str, str] | None,
     jvm: Jvm | None,
     pod: PodTemplate | None,
-    listeners: Sequence[Listener] = (),
+    more: Mapping[str, int] | None = None,
 ) -> list[str]:
-    ports = {**SERVED[component].ports, **{each.name: each.port for each in listeners}}
+    """Returns the problems of a component. ``more`` are further ports of its main container, by name."""
+    ports = {**SERVED[component].ports, **(more or {})}
     return [
         *check_config(component, config),
         *check_jvm(f"{field}.jvm", jvm),

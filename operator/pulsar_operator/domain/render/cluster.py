@@ -118,6 +118,8 @@ def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> Cl
         broker_service_url=brokers.service_url,
         broker_web_service_url=brokers.web_service_url,
         token_audience=inputs.token_audience,
+        service_url_tls=clients.service_url_tls,
+        web_service_url_tls=clients.web_service_url_tls,
     )
 
 

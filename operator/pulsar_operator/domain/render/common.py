@@ -25,6 +25,7 @@ from pulsar_operator.domain.render.child_names import (
 )
 from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, ip_arguments, jvm_text, overrides_text
 from pulsar_operator.domain.render.containers import SECURITY, init_containers, sidecars
+from pulsar_operator.domain.render.edge_tls import certificate_mounts, certificate_volumes
 from pulsar_operator.domain.render.lifetime import grace_seconds, limited, pre_stop, timings
 from pulsar_operator.domain.render.listeners import ListenerPlan
 from pulsar_operator.domain.render.pod_extras import env_entries, env_sources, mount_entries, volume_entries
@@ -253,6 +254,7 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
             *_downward(workload),
             *_addresses(workload),
             *([] if workload.token_audience is None else token_volumes(workload.token_audience)),
+            *(certificate_volumes(workload.owner.name) if workload.listeners.tls else []),
             *volume_entries(pod.volumes),
         ],
     }
@@ -282,6 +284,7 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
     if workload.listeners.external:
         mounts.append({"name": ADDRESSES, "mountPath": ADDRESSES_FOLDER, "readOnly": True})
     mounts += [] if workload.token_audience is None else token_mounts()
+    mounts += certificate_mounts() if workload.listeners.tls else []
     mounts += [{"name": claim.name, "mountPath": claim.path} for claim in workload.claims]
     mounts += mount_entries(pod.volume_mounts)
     # POD_NAME comes first: Kubernetes expands $(POD_NAME) only from variables defined before.

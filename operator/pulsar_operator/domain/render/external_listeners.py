@@ -56,16 +56,28 @@ def known_addresses(plan: ListenerPlan, brokers: int, services: Services) -> Kno
     """Returns the addresses of the brokers with the lowest ordinals, from the live Services and the specification."""
     entries, missing = {}, []
     for ordinal in range(brokers):
-        hosts = {INTERNAL: f"{plan.pod_host(ordinal)}:{plan.ports[PULSAR]}"}
+        urls = {INTERNAL: pulsar_url(f"{plan.pod_host(ordinal)}:{plan.ports[PULSAR]}")}
         for each in plan.external:
             if (address := _address(plan, each, ordinal, services)) is not None:
-                hosts[each.name] = address
+                urls[each.name] = pulsar_url(address, tls=each.tls)
             else:
                 missing.append(_why(plan, each, ordinal, services))
-        if len(hosts) > len(plan.external):
-            entries[plan.pod(ordinal)] = ",".join(f"{name}:{pulsar_url(address)}" for name, address in hosts.items())
-    urls = {each.name: _bootstrap(plan, each, brokers, services) for each in plan.external}
-    return KnownAddresses(entries, tuple(missing), {name: url for name, url in urls.items() if url is not None})
+        if len(urls) > len(plan.external):
+            entries[plan.pod(ordinal)] = ",".join(f"{name}:{url}" for name, url in urls.items())
+    begin = {each.name: _bootstrap(plan, each, brokers, services) for each in plan.external}
+    return KnownAddresses(entries, tuple(missing), {name: url for name, url in begin.items() if url is not None})
+
+
+def tls_hosts(plan: ListenerPlan, brokers: int, services: Services) -> list[str]:
+    """Returns the hosts of the listeners with TLS, as far as they are known: those of each broker, and of the bootstrap
+    Services. Each host is there once."""
+    addresses = (
+        _address(plan, listener, ordinal, services)
+        for listener in plan.external
+        if listener.tls
+        for ordinal in (None, *range(brokers))
+    )
+    return list(dict.fromkeys(each.rpartition(":")[0].strip("[]") for each in addresses if each is not None))
 
 
 def addresses_manifest(plan: ListenerPlan, known: KnownAddresses) -> Manifest:
@@ -160,6 +172,6 @@ def _why(plan: ListenerPlan, listener: Listener, ordinal: int, services: Service
 def _bootstrap(plan: ListenerPlan, listener: Listener, brokers: int, services: Services) -> str | None:
     if listener.type is ListenerType.GIVEN:
         given = [each for ordinal in range(min(brokers, MOST_BOOTSTRAP)) if (each := _given(listener, ordinal))]
-        return pulsar_url(",".join(given)) if given else None
+        return pulsar_url(",".join(given), tls=listener.tls) if given else None
     address = _address(plan, listener, None, services)
-    return pulsar_url(address) if address else None
+    return pulsar_url(address, tls=listener.tls) if address else None

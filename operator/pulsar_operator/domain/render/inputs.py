@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.images import Images
+from pulsar_operator.api.v1alpha1.tls import EdgeMode
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.child_names import Owner
 from pulsar_operator.domain.render.common import Manifest
@@ -47,6 +48,11 @@ class ImageTemplates:
         return override or default.replace("{version}", version)
 
 
+def declared_edge(spec: PulsarClusterSpec) -> EdgeMode:
+    """Returns which connections proxies accept by the specification."""
+    return spec.tls.edge.mode if spec.tls is not None and spec.tls.edge is not None else EdgeMode.PLAIN
+
+
 @dataclass(frozen=True)
 class ClusterInputs:
     """A PulsarCluster, and the facts outside of it that rendering needs."""
@@ -66,6 +72,8 @@ class ClusterInputs:
     """Quorums of existing ledgers; None if the cluster starts for the first time."""
     security: Security | None = None
     """Authentication and authorization of the instance; None if it has none."""
+    edge: EdgeMode | None = None
+    """Which connections proxies accept while they change to the mode of the specification; None for that mode."""
 
     @property
     def token_audience(self) -> str | None:
@@ -85,7 +93,8 @@ class ClusterInputs:
     def listeners(self, component: Component) -> ListenerPlan:
         """Returns the listener plan of a component."""
         external = tuple(self.spec.listeners or ()) if component is Component.BROKER else ()
-        return ListenerPlan(self.owner, component, self.spec.cluster_domain, external=external)
+        edge = self.edge or declared_edge(self.spec)
+        return ListenerPlan(self.owner, component, self.spec.cluster_domain, external=external, edge=edge)
 
     def image(self, component: Component) -> str:
         """Returns the image of a component."""
@@ -106,6 +115,10 @@ class ClusterEndpoints:
     """Admin REST of the brokers, for ClusterData and for the operator's calls."""
     token_audience: str | None = None
     """Audience of the tokens of ServiceAccounts that all of them accept; None without authentication."""
+    service_url_tls: str | None = None
+    """Binary protocol with TLS for clients; None if there are no proxies with TLS."""
+    web_service_url_tls: str | None = None
+    """Admin REST with TLS for clients; None if there are no proxies with TLS."""
 
 
 @dataclass(frozen=True)

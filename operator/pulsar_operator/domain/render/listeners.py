@@ -12,11 +12,14 @@ from typing import Any
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.listeners import INTERNAL, Listener
+from pulsar_operator.api.v1alpha1.tls import EdgeMode
 from pulsar_operator.domain.render.child_names import Owner, headless_name, pod_host, service_host, workload_name
 
 PULSAR, HTTP = "pulsar", "http"
 """Names of the ports of Pulsar's binary protocol, and of HTTP: admin REST, probes and metrics. A service mesh treats a
 port as HTTP only where the name or appProtocol says so."""
+PULSAR_TLS, HTTPS = "tls-pulsar", "https"
+"""Names of the ports of the same protocols with TLS, which tell a service mesh that they are encrypted already."""
 _CLIENT, _BOOKIE = "client", "bookie"
 BOOKKEEPER_HTTP_PORT = 8000
 """HTTP server of bookies and of auto-recovery. ZooKeeper servers serve metrics at the same number."""
@@ -31,12 +34,21 @@ class Served:
     ports: Mapping[str, int]
     """Number by name of the port."""
     keys: Mapping[str, str]
-    """Name of the port by the setting that contains its number."""
+    """Name of the port by the setting that contains its number. The setting is empty if there is no such port."""
     clients: tuple[str, ...] = ()
     """Names of the ports of the Service for all pods; empty if there is no such Service."""
 
 
 _SERVER = {PULSAR: 6650, HTTP: 8080}
+_SERVER_TLS = {PULSAR_TLS: 6651, HTTPS: 8443}
+_PROXY_KEYS = {"servicePort": PULSAR, "webServicePort": HTTP}
+_PROXY_TLS_KEYS = {**_PROXY_KEYS, "servicePortTls": PULSAR_TLS, "webServicePortTls": HTTPS}
+PROXIES: Mapping[EdgeMode, Served] = {
+    EdgeMode.PLAIN: Served(_SERVER, _PROXY_KEYS, tuple(_SERVER)),
+    EdgeMode.PLAIN_AND_TLS: Served({**_SERVER, **_SERVER_TLS}, _PROXY_TLS_KEYS, (*_SERVER, *_SERVER_TLS)),
+    EdgeMode.REQUIRED: Served(_SERVER_TLS, _PROXY_TLS_KEYS, tuple(_SERVER_TLS)),
+}
+"""What proxies listen on, by the mode of spec.tls.edge."""
 _BROKER = Served(_SERVER, {"brokerServicePort": PULSAR, "webServicePort": HTTP}, (PULSAR, HTTP))
 _ZOOKEEPER = Served({_CLIENT: ZOOKEEPER_PORT, "quorum": 2888, "election": 3888}, {}, (_CLIENT,))
 SERVED: Mapping[Component, Served] = {
@@ -47,10 +59,10 @@ SERVED: Mapping[Component, Served] = {
     ),
     Component.AUTORECOVERY: Served({HTTP: BOOKKEEPER_HTTP_PORT}, {"httpServerPort": HTTP}),
     Component.BROKER: _BROKER,
-    Component.PROXY: Served(_SERVER, {"servicePort": PULSAR, "webServicePort": HTTP}, (PULSAR, HTTP)),
+    Component.PROXY: PROXIES[EdgeMode.PLAIN],
     Component.STANDALONE: _BROKER,
 }
-"""By component, without the metrics port that a ZooKeeper server has on request."""
+"""By component, without the metrics port that a ZooKeeper server has on request, and of proxies without TLS."""
 METRICS_PORTS = {HTTP: BOOKKEEPER_HTTP_PORT}
 
 
@@ -65,27 +77,40 @@ class ListenerPlan:
     """Whether the component serves metrics at a separate port (METRICS_PORTS)."""
     external: tuple[Listener, ...] = ()
     """External listeners of brokers."""
+    edge: EdgeMode = EdgeMode.PLAIN
+    """Which connections proxies accept."""
+
+    @property
+    def served(self) -> Served:
+        """Returns what the main container listens on, without external listeners and the separate metrics port."""
+        return PROXIES[self.edge] if self.component is Component.PROXY else SERVED[self.component]
+
+    @property
+    def tls(self) -> bool:
+        """Whether the pods need a certificate."""
+        return PULSAR_TLS in self.served.ports or any(each.tls for each in self.external)
 
     @property
     def ports(self) -> Mapping[str, int]:
         """Returns the ports of the main container, number by name."""
         external = {each.name: each.port for each in self.external}
-        return {**SERVED[self.component].ports, **(METRICS_PORTS if self.metrics else {}), **external}
+        return {**self.served.ports, **(METRICS_PORTS if self.metrics else {}), **external}
 
     @property
     def client_ports(self) -> Mapping[str, int]:
         """Returns the ports of the Service for all pods; empty if there is no such Service."""
-        return {name: self.ports[name] for name in SERVED[self.component].clients}
+        return {name: self.ports[name] for name in self.served.clients}
 
     @property
     def settings(self) -> dict[str, str]:
         """Returns the settings with which a process listens on the ports. A client that connects to the port of an
         external listener gets its addresses, without naming it (PIP-95 of Pulsar)."""
-        found = {key: str(self.ports[name]) for key, name in SERVED[self.component].keys.items()}
+        ports = self.ports
+        found = {key: str(ports.get(name, "")) for key, name in self.served.keys.items()}
         if self.external:
             found["internalListenerName"] = INTERNAL
             found["bindAddresses"] = ",".join(
-                f"{each.name}:{pulsar_url(f'0.0.0.0:{each.port}')}" for each in self.external
+                f"{each.name}:{pulsar_url(f'0.0.0.0:{each.port}', tls=each.tls)}" for each in self.external
             )
         return found
 
@@ -134,13 +159,31 @@ class ListenerPlan:
 
     @property
     def service_url(self) -> str:
-        """Returns the URL of the binary protocol at the Service for all pods."""
-        return pulsar_url(f"{self.host}:{self.ports[PULSAR]}")
+        """Returns the URL of the binary protocol at the Service for all pods; with TLS only if there is no other."""
+        return pulsar_url(f"{self.host}:{self.ports[PULSAR]}") if PULSAR in self.ports else self._service_url_tls
 
     @property
     def web_service_url(self) -> str:
-        """Returns the URL of admin REST at the Service for all pods."""
-        return f"http://{self.host}:{self.ports[HTTP]}"
+        """Returns the URL of admin REST at the Service for all pods; with TLS only if there is no other."""
+        return f"http://{self.host}:{self.ports[HTTP]}" if HTTP in self.ports else self._web_service_url_tls
+
+    @property
+    def service_url_tls(self) -> str | None:
+        """Returns the URL of the binary protocol with TLS at the Service for all pods; None if there is none."""
+        return self._service_url_tls if PULSAR_TLS in self.ports else None
+
+    @property
+    def web_service_url_tls(self) -> str | None:
+        """Returns the URL of admin REST with TLS at the Service for all pods; None if there is none."""
+        return self._web_service_url_tls if HTTPS in self.ports else None
+
+    @property
+    def _service_url_tls(self) -> str:
+        return pulsar_url(f"{self.host}:{self.ports[PULSAR_TLS]}", tls=True)
+
+    @property
+    def _web_service_url_tls(self) -> str:
+        return f"https://{self.host}:{self.ports[HTTPS]}"
 
     @property
     def store_servers(self) -> str:
@@ -162,13 +205,16 @@ def bookie_id(workload: str, ordinal: int, namespace: str, cluster_domain: str, 
     return f"{pod_host(workload, ordinal, namespace, cluster_domain)}:{port}"
 
 
-def pulsar_url(address: str) -> str:
+def pulsar_url(address: str, *, tls: bool = False) -> str:
     """Returns the URL of the binary protocol at host:port, or at several of them with commas between."""
-    return f"pulsar://{address}"
+    return f"pulsar+ssl://{address}" if tls else f"pulsar://{address}"
 
 
-def http_probe(path: str) -> dict[str, Any]:
-    """Returns a probe handler for a GET request at the HTTP port."""
+def http_probe(path: str, plan: ListenerPlan | None = None) -> dict[str, Any]:
+    """Returns a probe handler for a GET request at the HTTP port, or with TLS if ``plan`` has no such port. The kubelet
+    does not verify the certificate."""
+    if plan is not None and HTTP not in plan.ports:
+        return {"httpGet": {"path": path, "port": HTTPS, "scheme": "HTTPS"}}
     return {"httpGet": {"path": path, "port": HTTP}}
 
 
@@ -177,6 +223,6 @@ def tcp_probe(port: str = HTTP) -> dict[str, Any]:
     return {"tcpSocket": {"port": port}}
 
 
-def pod_url(address: str, port: int, path: str) -> str:
+def pod_url(address: str, port: int, path: str, *, tls: bool = False) -> str:
     """Returns the URL of a page at a pod's IP address."""
-    return f"http://{f'[{address}]' if ':' in address else address}:{port}{path}"
+    return f"{'https' if tls else 'http'}://{f'[{address}]' if ':' in address else address}:{port}{path}"

@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.pods import VOLUME_SOURCES, EnvFrom, EnvVar, P
 from pulsar_operator.domain.render.child_names import CLAIM_TEMPLATES, is_claim_of_any
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
+from pulsar_operator.domain.render.edge_tls import CERTIFICATE_VOLUME
 from pulsar_operator.domain.render.lifetime import grace_problems
 from pulsar_operator.domain.render.mounts import is_within, mount_problems, normal
 from pulsar_operator.domain.render.pod_extras import twice
@@ -21,7 +22,7 @@ from pulsar_operator.domain.render.shapes import shape_problems
 ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_", "PULSAR_OPERATOR_")
 _ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED")
 
-_VOLUMES = re.compile("|".join({"config", *WRITABLE, *VOLUMES, *CLAIM_TEMPLATES.values()}))
+_VOLUMES = re.compile("|".join({"config", CERTIFICATE_VOLUME, *WRITABLE, *VOLUMES, *CLAIM_TEMPLATES.values()}))
 _PROFILES = (
     "container.apparmor.security.beta.kubernetes.io/",
     "container.seccomp.security.alpha.kubernetes.io/",

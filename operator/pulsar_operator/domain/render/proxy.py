@@ -56,6 +56,11 @@ def render_proxy(
         "statusFilePath": f"{RENDERED_FOLDER}/proxy.conf",
         **proxy_security(inputs.security),
     }
+    plan = inputs.listeners(Component.PROXY)
+    if plan.tls:
+        # The provider of Java. The default of Pulsar has no library for processors other than x86-64.
+        owned["webServiceTlsProvider"] = "SunJSSE"
+    status = http_probe("/status.html", plan)
     workload = component_workload(
         inputs,
         Component.PROXY,
@@ -65,11 +70,7 @@ def render_proxy(
         proxy.config,
         owned,
         replicas=proxy.replicas,
-        probes=Probes(
-            readiness=http_probe("/status.html"),
-            liveness=http_probe("/status.html"),
-            startup=http_probe("/status.html"),
-        ),
+        probes=Probes(readiness=status, liveness=status, startup=status),
         pod=proxy_pod(proxy),
         token_audience=inputs.token_audience,
     )

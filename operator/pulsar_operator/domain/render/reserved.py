@@ -27,7 +27,8 @@ _QUORUM = "spec.bookkeeper.ensemble sets it"
 _MESSAGE = "spec.broker.maxMessageSize sets it for brokers and bookies together"
 _AUTH = "spec.authentication and spec.authorization of the PulsarInstance set it"
 _STORE_AUTH = "this version does not support authentication of bookies and ZooKeeper"
-_TLS = "this version does not support TLS"
+_TLS = "this version does not support TLS inside of a cluster"
+_EDGE_TLS = "spec.tls.edge of a cluster in mode Distributed sets it"
 _VOLUMES = "the operator derives it from the volumes of the pod"
 _BALANCER = "spec.loadBalancing.manager sets it"
 _AUTORECOVERY = "auto-recovery runs in its own pods, which spec.bookkeeper.autoRecovery configures"
@@ -64,13 +65,13 @@ _OLD_METADATA = _keys(
     "configurationMetadataStoreUrl configurationStoreServers globalZookeeperServers configurationStoreConfigPath",
 )
 _SERVER_PREFIXES = {
-    "tls": _TLS,
+    "tls": _EDGE_TLS,
     "brokerClientTls": _TLS,
     "brokerClientTrustCerts": _TLS,
     "brokerClientKeyFile": _TLS,
     "brokerClientCertificateFile": _TLS,
     "brokerClientSslProvider": _TLS,
-    "webServiceTls": _TLS,
+    "webServiceTls": _EDGE_TLS,
     "bookkeeperTLS": _TLS,
     "bookkeeperTls": _TLS,
     "replicationTls": _TLS,

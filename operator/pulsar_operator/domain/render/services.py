@@ -38,7 +38,7 @@ def client_service(workload: Workload, exposed: Exposed | None = None) -> Manife
     fixed = outer.node_ports if kind is not ServiceType.CLUSTER_IP else None
     entries = _service_ports(workload.listeners.client_ports)
     for entry in entries:
-        node_port = getattr(fixed, entry["name"], None) if fixed else None
+        node_port = getattr(fixed, entry["name"].replace("-", "_"), None) if fixed else None
         if node_port:
             entry["nodePort"] = node_port
     annotations = dict(exposed.annotations or {}) if exposed else None

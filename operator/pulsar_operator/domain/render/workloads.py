@@ -21,6 +21,7 @@ from pulsar_operator.domain.render.common import (
     stateful_set,
 )
 from pulsar_operator.domain.render.config import layered
+from pulsar_operator.domain.render.edge_tls import certificate_settings
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.services import Exposed, client_service, disruption_budget, headless_service
@@ -53,17 +54,18 @@ def component_workload(
 ) -> Workload:
     """Returns the workload of a component of a cluster.
 
-    ``layers`` of configuration override the preset's; the last takes precedence, and the ports are added. Unless
-    ``advertise`` is false, each pod advertises its full name. ``more`` are other fields of Workload.
+    ``layers`` of configuration override the preset's; the last takes precedence, and the ports and the certificate are
+    added. Unless ``advertise`` is false, each pod advertises its full name. ``more`` are other fields of Workload.
     """
     spec, listeners = inputs.spec, inputs.listeners(component)
+    listening = listeners.settings | (certificate_settings() if listeners.tls else {})
     workload = Workload(
         listeners=listeners,
         platform=spec.platform,
         image=inputs.image(component),
         pull_policy=spec.image.pull_policy.value,
         pull_secrets=spec.image.pull_secrets,
-        config=layered(preset_values(spec.preset).config.get(component), *layers, listeners.settings),
+        config=layered(preset_values(spec.preset).config.get(component), *layers, listening),
         jvm=jvm_arguments(component, spec.preset, settings.jvm),
         resources=container_resources(component, spec.preset, settings.jvm, settings.resources),
         **{"pod": settings.pod, **more},

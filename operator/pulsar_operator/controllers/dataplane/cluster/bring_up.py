@@ -61,7 +61,7 @@ async def _tier(ctx: PhaseContext, *components: Component) -> TierFact:
             found[component], most = await _by_volumes(ctx, desired_pods(ctx, component))
             if found[component] is not None:
                 continue
-        if component not in there and (gate := _by_racks(ctx, component) or _by_addresses(ctx, component)) is not None:
+        if component not in there and (gate := _by_facts(ctx, component)) is not None:
             found[component] = gate
             continue
         manifests = await rendered_with_record(ctx, component)
@@ -77,6 +77,11 @@ def proven(ctx: PhaseContext) -> frozenset[Component]:
     owner = ctx.facts.owner.name
     records = {each: ctx.live.get(CONFIG_MAPS.kind, record_name(owner, each)) for each in BRING_UP_ORDER}
     return frozenset(each for each, found in records.items() if parse_record(found).good is not None)
+
+
+def _by_facts(ctx: PhaseContext, component: Component) -> Blocker | None:
+    """Returns why a component is not created yet: something that its pods need is not known or not good."""
+    return _by_racks(ctx, component) or _by_addresses(ctx, component) or ctx.facts.uncertified(component)
 
 
 def _by_racks(ctx: PhaseContext, component: Component) -> Blocker | None:

@@ -259,6 +259,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
                 brokers=facts.brokers_listening if facts.spec.listeners else 0,
                 quorum=facts.quorum,
                 security=facts.instance.security,
+                edge=facts.edge,
             )
         )
         asked = facts.meta.annotations.get(ANNOTATION_RESTART)

@@ -16,6 +16,7 @@ from pulsar_operator.controllers.dataplane.bookkeeper.ledger_placement import pl
 from pulsar_operator.controllers.dataplane.bookkeeper.read_only_bookies import read_only_bookies
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import replication, replication_alone
 from pulsar_operator.controllers.dataplane.cluster.bring_up import bookies, brokers, proxies
+from pulsar_operator.controllers.dataplane.cluster.edge_certificate import certificate
 from pulsar_operator.controllers.dataplane.cluster.listeners import listeners
 from pulsar_operator.controllers.dataplane.cluster.metadata_store import leftovers, shared, standalone, zookeeper
 from pulsar_operator.controllers.dataplane.decommission.decommission import decommission
@@ -45,6 +46,7 @@ from pulsar_operator.ports import (
     CUSTOM,
     PODS,
     PVCS,
+    SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
     STATEFUL_SETS,
@@ -89,8 +91,9 @@ PIPELINES: Final = {
         Phase("racks", racks, frozenset({PODS}), _STORED, "racks"),
         Phase("bookies", bookies, _CHILDREN | {PVCS}, _STORED, "bookies"),
         Phase("listeners", listeners, frozenset({SERVICES, CONFIG_MAPS}), frozenset({"shared"}), "listeners"),
-        Phase("brokers", brokers, _CHILDREN, _STORED, "brokers"),
-        Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
+        Phase("certificate", certificate, frozenset({SECRETS}), frozenset({"shared"}), "certificate"),
+        Phase("brokers", brokers, _CHILDREN, _STORED | {"certificate"}, "brokers"),
+        Phase("proxies", proxies, _CHILDREN, _STORED | {"certificate"}, "proxies"),
         LEFTOVERS,
         Phase("volumes", volumes, frozenset({PVCS, PODS}), _STORED, "volumes"),
         Phase("decommission", decommission, _NUMBERED | {PVCS, PODS}, _STORED, "decommission"),

@@ -97,15 +97,16 @@ async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *,
         kind, name = _BY_KIND[manifest["kind"]], manifest["metadata"]["name"]
         found = live.get(kind.kind, name)
         if found is None:
-            await _check_free(actor, kind, name)
+            await check_free(actor, kind, name)
         result = await actor.apply(manifest, found, at=at)
         if result is not None:
             live = live.having(result)
     return live
 
 
-async def _check_free(actor: Actor, kind: ResourceType, name: str) -> None:
-    """Checks that the name is free: server-side apply with force would take over an object of another owner."""
+async def check_free(actor: Actor, kind: ResourceType, name: str) -> None:
+    """Checks that the name is free: server-side apply with force would take over an object of another owner. Raises
+    NameConflictError, PortError."""
     namespace = actor.owner["metadata"]["namespace"]
     try:
         found = await actor.deps.kube.get(kind, namespace, name)
@@ -176,6 +177,12 @@ def _accounts_on_record(live: Live) -> frozenset[str]:
 
 def _templates_on_record(live: Live) -> list[Json]:
     return [kept.template for each in _records(live) for kept in parse_record(each).kept.values()]
+
+
+def mounting(live: Live) -> list[Json]:
+    """Returns the pods, the applied pod templates, and the recorded ones from which pods may be created again."""
+    applied = [each["spec"]["template"] for each in live.every(STATEFUL_SETS.kind)]
+    return [*live.every(PODS.kind), *applied, *_templates_on_record(live)]
 
 
 def _records(live: Live) -> list[Json]:

@@ -15,8 +15,10 @@ from pulsar_operator.api.v1alpha1.cluster import BookKeeper, ClusterMode, Pulsar
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.instance import PulsarInstanceStatus
 from pulsar_operator.api.v1alpha1.security import Authentication, Authorization
+from pulsar_operator.api.v1alpha1.tls import EdgeMode, EdgeTls
 from pulsar_operator.balance.autoscaling.outlook import Read
 from pulsar_operator.controllers.core.clusters import brokers_endpoint, published_endpoint
+from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import Resolved, resolve
 from pulsar_operator.controllers.core.stores import store_state
@@ -24,12 +26,22 @@ from pulsar_operator.controllers.dataplane.objects.children import observe_child
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.observed.meters import Loads
 from pulsar_operator.controllers.dataplane.observed.rack_facts import known_racks
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_racks import KnownRacks, too_few
 from pulsar_operator.domain.dataplane.cluster.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.decommission.volume_claims import is_claim_of
-from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.live_objects import Live, controller_uid
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
+from pulsar_operator.domain.dataplane.observed.edge_certificate import (
+    EdgeCertificate,
+    EdgeSecrets,
+    certified,
+    edge_certificate,
+    edge_of,
+    effective_edge,
+    lagging,
+)
 from pulsar_operator.domain.dataplane.observed.running_versions import (
     all_on_record,
     applied_versions,
@@ -57,11 +69,22 @@ from pulsar_operator.domain.render import (
     selector_text,
 )
 from pulsar_operator.domain.render.child_names import workload_name
-from pulsar_operator.domain.render.external_listeners import KnownAddresses, known_addresses
+from pulsar_operator.domain.render.edge_tls import edge_secret_name
+from pulsar_operator.domain.render.external_listeners import KnownAddresses, known_addresses, tls_hosts
 from pulsar_operator.domain.render.security import has_token
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.domain.texts import sentence
-from pulsar_operator.ports import CONFIG_MAPS, PVCS, SERVICES, STATEFUL_SETS, AdminEndpoint, Deps, Json
+from pulsar_operator.ports import (
+    CONFIG_MAPS,
+    PVCS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    AdminEndpoint,
+    Deps,
+    Json,
+    RefusedError,
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +115,8 @@ class ClusterFacts:
     """Recorded traffic; None if no decision uses it."""
     stored_spec: PulsarClusterSpec | None = None
     """The stored specification if other replicas than its own count; None if it is ``spec``."""
+    edge_secrets: EdgeSecrets | None = None
+    """Secrets with the certificate of the edge; None if no pod uses TLS by the specification."""
     unlabelled_claims: bool = False
     """Whether claims have the names of bookies' volumes and lack the operator's labels; read until the store is
     initialized and if no claim carries them."""
@@ -125,6 +150,38 @@ class ClusterFacts:
     def addresses(self) -> KnownAddresses:
         """The addresses at external listeners by the Services as read."""
         return addresses_in(self, self.live)
+
+    @cached_property
+    def edge(self) -> EdgeMode:
+        """Which connections proxies accept now: both while they change to another mode."""
+        there = self.live.stateful_set(Component.PROXY)
+        return effective_edge(self.spec, there["spec"]["template"] if there is not None else None, self._proxies)
+
+    @property
+    def proxies_lagging(self) -> tuple[str, ...]:
+        """Names of the proxies that do not accept the connections of that mode yet."""
+        return lagging(self.edge, self._proxies)
+
+    @property
+    def _proxies(self) -> list[Json]:
+        return [each for each in self.live.pods(Component.PROXY) if "deletionTimestamp" not in each["metadata"]]
+
+    @cached_property
+    def certificate(self) -> EdgeCertificate | None:
+        """The certificate at the edge; None if no pod uses TLS by the specification."""
+        edge, secrets = edge_of(self.spec), self.edge_secrets
+        if edge is None or secrets is None:
+            return None
+        services = {each["metadata"]["name"]: each for each in self.live.every(SERVICES.kind)}
+        hosts = tls_hosts(self.listeners, self.brokers_listening, services)
+        if self.spec.proxy is not None and Component.PROXY in certified(self.spec):
+            hosts.append(ListenerPlan(self.owner, Component.PROXY, self.spec.cluster_domain).host)
+        return edge_certificate(edge, secrets, self.meta.namespace, hosts)
+
+    def uncertified(self, component: Component) -> Blocker | None:
+        """Returns why pods of a component that need the certificate cannot be created or changed; None if they can."""
+        needed = self.certificate is not None and component in certified(self.spec)
+        return self.certificate.blocker if needed and self.certificate is not None else None
 
     @property
     def too_few_racks(self) -> str | None:
@@ -212,7 +269,7 @@ async def observe(
     desired = with_desired(spec, before, live, deps.clock.now())
     stored = None if desired is spec else spec
     facts = ClusterFacts(obj, meta, desired, owner, instance, live, before, claims, record, stored_spec=stored)
-    facts = replace(facts, unlabelled_claims=unlabelled)
+    facts = replace(facts, unlabelled_claims=unlabelled, edge_secrets=await _edge_secrets(deps, meta, desired, owner))
     if desired.bookkeeper is None:
         return facts
     facts = replace(facts, racks=await known_racks(deps, desired.bookkeeper, live))
@@ -230,6 +287,23 @@ async def _claims_without_labels(
     workload = workload_name(owner.name, Component.BOOKIE)
     every = await deps.kube.list(PVCS, meta.namespace)
     return any(is_claim_of(workload, str(each["metadata"]["name"])) for each in every)
+
+
+async def _edge_secrets(deps: Deps, meta: Meta, spec: PulsarClusterSpec, owner: Owner) -> EdgeSecrets | None:
+    """Reads the Secret with the certificate and the operator's copy, by their names. A missing permission does not keep
+    the rest of the pass from running."""
+    edge: EdgeTls | None = edge_of(spec)
+    if edge is None:
+        return None
+    now = deps.clock.now()
+    try:
+        given, copy = await asyncio.gather(
+            deps.kube.get(SECRETS, meta.namespace, edge.secret_name),
+            deps.kube.get(SECRETS, meta.namespace, edge_secret_name(owner.name)),
+        )
+    except RefusedError as error:
+        return EdgeSecrets(None, None, now, Blocker(*reason_of(error)))
+    return EdgeSecrets(given, copy if copy is not None and controller_uid(copy) == meta.uid else None, now)
 
 
 def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:

@@ -22,6 +22,7 @@ Field = Literal[
     "storage",
     "racks",
     "listeners",
+    "certificate",
     "bookies",
     "brokers",
     "proxies",

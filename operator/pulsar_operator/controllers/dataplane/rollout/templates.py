@@ -101,6 +101,12 @@ def _absent(ctx: PhaseContext, now: datetime) -> dict[str, Absence]:
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
+    """Returns components that keep their template: those whose certificate is bad, and those below."""
+    uncertified = {each: found for each in BRING_UP_ORDER if (found := facts.uncertified(each)) is not None}
+    return uncertified | _fixed_by_stores(facts)
+
+
+def _fixed_by_stores(facts: ClusterFacts) -> dict[Component, Blocker]:
     """Returns components that keep their template: brokers, while the record of their quorums cannot be read, there are
     fewer racks than they would enforce, or an address is not known for which they would wait; components that read the
     configuration store, while it is unavailable."""

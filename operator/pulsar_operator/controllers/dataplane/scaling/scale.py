@@ -43,7 +43,9 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
                 bookies = await _bookies(ctx, there, desired)
                 found = replace(found, blockers=_to_be_added(bookies.blocker), foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
-        pending = ctx.view.listeners.blocker if ctx.view.listeners is not None else None
+        pending = (ctx.view.listeners.blocker if ctx.view.listeners is not None else None) or (
+            ctx.facts.uncertified(component)
+        )
         if component is Component.BROKER and pending is not None and desired > replicas_of(there):
             blocker = replace(pending, message=f"The operator does not add brokers yet. {pending.message}")
             found = replace(found, blockers=(*found.blockers, blocker))

@@ -30,8 +30,10 @@ from pulsar_operator.domain.dataplane.cluster.bookkeeper_status import (
     set_volumes,
 )
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.cluster.edge_status import certificate_rows, set_tls
 from pulsar_operator.domain.dataplane.cluster.findings import findings_of, fold
 from pulsar_operator.domain.dataplane.objects.absent_pods import missing_rows
+from pulsar_operator.domain.dataplane.observed.edge_certificate import certified
 from pulsar_operator.domain.dataplane.observed.remote_clusters import known_urls, remote_changes, remote_rows
 from pulsar_operator.domain.dataplane.observed.running_versions import pod_versions
 from pulsar_operator.domain.dataplane.scaling import scaling_status
@@ -93,6 +95,7 @@ def set_conditions(
         scaling_status.set_condition(conditions, spec, decided, unread or {}, view.error)
         _balancing(conditions, spec, view)
         _listeners(conditions, spec, view)
+        set_tls(conditions, spec, view)
     _up_to_date(conditions, view)
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)
     if deleting:
@@ -111,6 +114,7 @@ def set_conditions(
         ConditionType.BROKERS_READY,
         ConditionType.PROXIES_READY,
         *([ConditionType.LISTENERS_READY] if spec.listeners else []),
+        *([ConditionType.TLS_READY] if certified(spec) else []),
         ready_message=("The cluster is paused. All components were ready at the last check")
         if paused
         else "All components are ready",
@@ -349,6 +353,8 @@ def cluster_status(
             urls = view.listeners.known.bootstrap
             names = [each.name for each in (spec.listeners if spec is not None else None) or ()]
             known["listeners"] = [ListenerStatus(name=name, service_url=urls.get(name)) for name in names] or None
+        if view.certificate is not None:
+            known["certificates"] = certificate_rows(view.certificate, before.certificates)
         if rendered.quorum:
             known["ensemble"] = EnsembleStatus(**asdict(rendered.quorum))
         if (store := rendered.metadata_store) is not None:

@@ -20,6 +20,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     RolloutStatus,
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.api.v1alpha1.tls import EdgeMode
 from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GivenUp
 from pulsar_operator.domain.bookkeeper.bookie_racks import RacksCondition
@@ -28,6 +29,7 @@ from pulsar_operator.domain.bookkeeper.storage_facts import Space, StorageFacts
 from pulsar_operator.domain.dataplane.cluster.bring_up import MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
+from pulsar_operator.domain.dataplane.observed.edge_certificate import EdgeCertificate
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.scaling.replicas import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster, Security
@@ -125,6 +127,20 @@ class ListenersFact:
             return None
         more = f" (and {len(self.known.missing) - 1} more)" if len(self.known.missing) > 1 else ""
         return Blocker(Reason.ADDRESS_PENDING, f"{self.known.missing[0]}{more}")
+
+
+@dataclass(frozen=True)
+class CertificateFact:
+    """TLS at the edge."""
+
+    certificate: EdgeCertificate | None
+    """None if no pod uses TLS by the specification."""
+    mode: EdgeMode = EdgeMode.PLAIN
+    """Which connections proxies accept now: both while they change to another mode."""
+    lagging: tuple[str, ...] = ()
+    """Names of the proxies that do not accept the connections of that mode yet."""
+    kept: bool = False
+    """Whether the operator's copy of the Secret exists, or is to exist."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +278,7 @@ class ClusterView:
     racks: RacksFact | None = None
     bookies: TierFact | None = None
     listeners: ListenersFact | None = None
+    certificate: CertificateFact | None = None
     brokers: TierFact | None = None
     proxies: TierFact | None = None
     volumes: VolumesFact | None = None

@@ -13,13 +13,15 @@ from typing import Final
 
 BROKERS_PATH: Final = "/loadbalance/brokers"
 """Node of the metadata store with one ephemeral node for each broker, by its id."""
+_URL, _URL_TLS = "brokerServiceUrl", "brokerServiceUrlTls"
+"""Of these a listener has one, without TLS or with it."""
 
 
 def advertised_urls(data: bytes) -> dict[str, str]:
     """Returns the URL by name of the listener from a broker's node; empty if it cannot be read."""
     try:
         found = json.loads(data)["advertisedListeners"]
-        return {str(name): str(each["brokerServiceUrl"]) for name, each in found.items()}
+        return {str(name): str(each.get(_URL) or each[_URL_TLS]) for name, each in found.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
 

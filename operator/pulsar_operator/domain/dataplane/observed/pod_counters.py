@@ -31,7 +31,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts
-from pulsar_operator.domain.render.listeners import HTTP, pod_url
+from pulsar_operator.domain.render.listeners import HTTP, HTTPS, pod_url
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,8 @@ def metrics_url(component: Component, pod: PodFacts) -> str | None:
     address = str((pod.raw.get("status") or {}).get("podIP") or "")
     containers = (pod.raw.get("spec") or {}).get("containers") or ()
     ports = [port for each in containers if each.get("name") == component.value for port in each.get("ports") or ()]
-    port = next((each["containerPort"] for each in ports if each.get("name") == HTTP), None)
+    named = {each.get("name"): each["containerPort"] for each in ports}
+    port = named.get(HTTP) or named.get(HTTPS)
     if not address or port is None:
         return None
-    return pod_url(address, port, PATHS.get(component, "/metrics"))
+    return pod_url(address, port, PATHS.get(component, "/metrics"), tls=HTTP not in named)
