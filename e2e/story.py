@@ -46,6 +46,7 @@ AREAS = (
     "test_bookies_area",
     "test_distributed",
     "test_disturbed",
+    "test_edge_tls",
     "test_external_listeners",
     "test_failed_compaction",
     "test_geo",
