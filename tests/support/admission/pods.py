@@ -149,6 +149,8 @@ EDGES: dict[str, tuple[Json, str | None]] = {
     "plain": (NO_TLS, None),
     "both": (BOTH, None),
     "required": (ONLY_TLS, None),
+    "host": ({"tls": {"edge": {**ONLY_TLS["tls"]["edge"], "host": "pulsar.example.com"}}}, None),
+    "host-with-port": ({"tls": {"edge": {**ONLY_TLS["tls"]["edge"], "host": "a.example.com:1"}}}, "should match"),
     "empty": ({"tls": {}}, None),
     "without-secret": ({"tls": {"edge": {"mode": "Required"}}}, "secretName: Required value"),
     "without-mode": ({"tls": {"edge": {"secretName": "edge"}}}, "mode: Required value"),

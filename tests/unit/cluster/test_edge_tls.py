@@ -272,6 +272,21 @@ async def test_brokers_with_a_listener_wait_for_a_certificate_of_all_their_names
     assert status["listeners"][0]["serviceUrl"].startswith("pulsar+ssl://b0.example.com:443")
 
 
+async def test_a_certificate_of_a_public_authority_needs_the_name_that_clients_use_alone() -> None:
+    found = Edge()
+    await found.good("pulsar.example.com")
+    await found.applied("Required")
+
+    def named(spec: Json) -> None:
+        spec["tls"]["edge"]["host"] = "pulsar.example.com"
+
+    await found.world.change(Kind.CLUSTER, "east", named)
+    await found.world.run()
+    assert await found.world.all_ready() == {}
+    endpoints = (await found.world.status(Kind.CLUSTER, "east"))["endpoints"]
+    assert endpoints["serviceUrl"] == endpoints["serviceUrlTls"] == "pulsar+ssl://pulsar.example.com:6651"
+
+
 async def test_it_warns_before_the_end() -> None:
     found = Edge()
     leaf = found.leaf(days=13)

@@ -28,7 +28,7 @@ SHOWN: dict[str, str] = {
     r"Ref\.(name|namespace)$|^configurationStore\.cluster\.name$|^allowedKubernetesNamespaces\[\]$": NAMES,
     r"^(name|clusterName)$|^(template\.)?names\[\]$|^count\.prefix$": NAMES,
     r"racks\.(topologyKey|byOrdinal\[\])$": NAMES,
-    r"^tls\.edge\.secretName$|^listeners\[\]\.name$": NAMES,
+    r"^tls\.edge\.(secretName|host)$|^listeners\[\]\.name$": NAMES,
     r"^image\.|^version$": "the image that runs: why a pod is replaced",
     r"^maintenanceWindows\[\]\.timeZone$": "a name: which zone the time is of that is waited for, or is unknown",
     r"\.(sidecars|initContainers)\[\]\.(name|image)$": "which container is meant, and the image that runs",

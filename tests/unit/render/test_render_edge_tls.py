@@ -103,6 +103,15 @@ def test_urls_for_clients() -> None:
     assert (only.service_url, only.web_service_url) == (only.service_url_tls, only.web_service_url_tls)
 
 
+def test_a_host_of_the_user_is_in_the_urls_with_tls_alone() -> None:
+    tls = {"edge": {"mode": "PlainAndTLS", "secretName": "edge", "host": "pulsar.example.com"}}
+    named = render_cluster(inputs(distributed(tls=tls)))
+    assert named.endpoints.service_url_tls == "pulsar+ssl://pulsar.example.com:6651"
+    assert named.endpoints.web_service_url_tls == "https://pulsar.example.com:8443"
+    assert named.endpoints.service_url == "pulsar://my-proxy.ns.svc.cluster.local:6650"
+    assert named.components == edge("PlainAndTLS").components, "another host restarts no pod"
+
+
 def test_brokers_without_a_listener_with_tls_stay_as_they_are() -> None:
     for component in (Component.ZOOKEEPER, Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER):
         assert edge("Required").of(component) == edge("Plain").of(component)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, ObjectName
+from pulsar_operator.api.v1alpha1.listeners import Host
 
 
 class EdgeMode(StrEnum):
@@ -55,6 +56,10 @@ class EdgeTls(ApiModel):
     """Secret of type kubernetes.io/tls in the Kubernetes namespace of the cluster, as cert-manager writes it: tls.crt
     has the certificate with its chain, tls.key has its private key as PKCS#8, and ca.crt may have the certificates of
     the authority. The operator checks the Secret and copies it into another Secret, which the pods mount."""
+    host: Host | None = None
+    """Host name or address by which clients reach the proxies with TLS, such as the name of their load balancer. The
+    certificate must be valid for it, and status.endpoints has it in the URLs with TLS. If unset, the host name of the
+    proxies' Service is used."""
 
 
 class Tls(ApiModel):

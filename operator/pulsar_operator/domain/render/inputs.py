@@ -93,8 +93,10 @@ class ClusterInputs:
     def listeners(self, component: Component) -> ListenerPlan:
         """Returns the listener plan of a component."""
         external = tuple(self.spec.listeners or ()) if component is Component.BROKER else ()
-        edge = self.edge or declared_edge(self.spec)
-        return ListenerPlan(self.owner, component, self.spec.cluster_domain, external=external, edge=edge)
+        edge, declared = self.edge or declared_edge(self.spec), self.spec.tls.edge if self.spec.tls else None
+        host = declared.host if declared is not None and component is Component.PROXY else None
+        domain = self.spec.cluster_domain
+        return ListenerPlan(self.owner, component, domain, external=external, edge=edge, edge_host=host)
 
     def image(self, component: Component) -> str:
         """Returns the image of a component."""

@@ -79,6 +79,8 @@ class ListenerPlan:
     """External listeners of brokers."""
     edge: EdgeMode = EdgeMode.PLAIN
     """Which connections proxies accept."""
+    edge_host: str | None = None
+    """Host by which clients reach proxies with TLS; None for the Service for all pods."""
 
     @property
     def served(self) -> Served:
@@ -169,21 +171,21 @@ class ListenerPlan:
 
     @property
     def service_url_tls(self) -> str | None:
-        """Returns the URL of the binary protocol with TLS at the Service for all pods; None if there is none."""
+        """Returns the URL of the binary protocol with TLS; None if there is none."""
         return self._service_url_tls if PULSAR_TLS in self.ports else None
 
     @property
     def web_service_url_tls(self) -> str | None:
-        """Returns the URL of admin REST with TLS at the Service for all pods; None if there is none."""
+        """Returns the URL of admin REST with TLS; None if there is none."""
         return self._web_service_url_tls if HTTPS in self.ports else None
 
     @property
     def _service_url_tls(self) -> str:
-        return pulsar_url(f"{self.host}:{self.ports[PULSAR_TLS]}", tls=True)
+        return pulsar_url(f"{self.edge_host or self.host}:{self.ports[PULSAR_TLS]}", tls=True)
 
     @property
     def _web_service_url_tls(self) -> str:
-        return f"https://{self.host}:{self.ports[HTTPS]}"
+        return f"https://{self.edge_host or self.host}:{self.ports[HTTPS]}"
 
     @property
     def store_servers(self) -> str:

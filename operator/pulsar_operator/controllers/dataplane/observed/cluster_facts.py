@@ -175,7 +175,8 @@ class ClusterFacts:
         services = {each["metadata"]["name"]: each for each in self.live.every(SERVICES.kind)}
         hosts = tls_hosts(self.listeners, self.brokers_listening, services)
         if self.spec.proxy is not None and Component.PROXY in certified(self.spec):
-            hosts.append(ListenerPlan(self.owner, Component.PROXY, self.spec.cluster_domain).host)
+            service = ListenerPlan(self.owner, Component.PROXY, self.spec.cluster_domain).host
+            hosts.append((edge.host or service).strip("[]"))
         return edge_certificate(edge, secrets, self.meta.namespace, hosts)
 
     def uncertified(self, component: Component) -> Blocker | None:
