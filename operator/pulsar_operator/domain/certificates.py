@@ -103,12 +103,12 @@ def check(secret: str, data: Mapping[str, bytes], hosts: Sequence[str], now: dat
 def covers(names: Sequence[str], host: str) -> bool:
     """Whether a certificate with these names is valid for a host, as clients decide it: a wildcard stands for the whole
     first label (RFC 9525)."""
-    wanted = host.lower().rstrip(".")
+    desired = host.lower().rstrip(".")
     try:
-        address = ipaddress.ip_address(wanted)
+        address = ipaddress.ip_address(desired)
     except ValueError:
-        rest = wanted.partition(".")[2]
-        return any(name.lower() == wanted or (rest and name.lower() == f"*.{rest}") for name in names)
+        rest = desired.partition(".")[2]
+        return any(name.lower() == desired or (rest and name.lower() == f"*.{rest}") for name in names)
     return any(name == str(address) for name in names)
 
 

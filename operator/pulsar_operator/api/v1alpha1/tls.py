@@ -27,9 +27,9 @@ TLS_RULES = (
     ),
     (
         f"{_mode('self')} == {_mode('oldSelf')} || 'PlainAndTLS' in [{_mode('self')}, {_mode('oldSelf')}]",
-        "spec.tls.edge.mode must not change between Plain and Required in one step, because clients would be refused "
-        "at once. Set it to PlainAndTLS first, and wait until condition TLSReady is True. Without spec.tls.edge, the "
-        "mode is Plain",
+        "spec.tls.edge.mode must not change between Plain and Required in one step, because clients without TLS, or "
+        "with it, would lose their connections. Set it to PlainAndTLS first, and wait until condition TLSReady is "
+        "True. Without spec.tls.edge, the mode is Plain",
     ),
     (
         "!has(self.listeners) || (has(self.tls) && has(self.tls.edge)) || "

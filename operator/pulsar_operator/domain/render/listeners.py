@@ -19,7 +19,7 @@ PULSAR, HTTP = "pulsar", "http"
 """Names of the ports of Pulsar's binary protocol, and of HTTP: admin REST, probes and metrics. A service mesh treats a
 port as HTTP only where the name or appProtocol says so."""
 PULSAR_TLS, HTTPS = "tls-pulsar", "https"
-"""Names of the ports of the same protocols with TLS, which tell a service mesh that they are encrypted already."""
+"""Names of the ports of the same protocols with TLS, which show a service mesh that they are encrypted already."""
 _CLIENT, _BOOKIE = "client", "bookie"
 BOOKKEEPER_HTTP_PORT = 8000
 """HTTP server of bookies and of auto-recovery. ZooKeeper servers serve metrics at the same number."""

@@ -1,4 +1,4 @@
-"""Decides which certificate pods get at the edge, and which connections proxies accept meanwhile. Pure.
+"""Decides which certificate pods get at the edge, and which connections proxies accept. Pure.
 
 The Secret of the user is checked in every pass. If it is good, the operator's copy gets its contents. If it is bad or
 does not exist, the copy stays as it is: pods that run keep their certificate, and pods that are created again start.
@@ -32,7 +32,7 @@ class EdgeSecrets:
 
     given: Json | None = field(repr=False)
     """The Secret of the user; None if it does not exist."""
-    copy: Json | None = field(repr=False)
+    copy: dict[str, Any] | None = field(repr=False)
     """The operator's copy; None if it does not exist."""
     at: datetime
     """When they were read."""
@@ -75,7 +75,7 @@ def certified(spec: PulsarClusterSpec) -> frozenset[Component]:
 
 
 def edge_certificate(edge: EdgeTls, secrets: EdgeSecrets, namespace: str, hosts: Sequence[str]) -> EdgeCertificate:
-    """Returns the certificate. ``hosts`` are the host names and addresses that the operator tells clients."""
+    """Returns the certificate. ``hosts`` are the host names and addresses that the operator publishes for clients."""
     name = f"{namespace}/{edge.secret_name}"
     copy = check(name, decoded(secrets.copy or {}), hosts, secrets.at)
     if secrets.problem is not None:
