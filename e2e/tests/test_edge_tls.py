@@ -128,7 +128,7 @@ def test_a_renewed_certificate_is_served_without_a_restart(edge: EdgeTls, capsys
     """The operator sees the Secret within a minute, the kubelet writes the file, Pulsar reads it again after 300 s."""
     before, leaf = edge.proxies(), edge.give_good()
     look_again(edge.kubectl, "pulsarcluster", edge.namespace, CLUSTER)
-    with CountingRun(edge.url, TOPIC, rate=20, keys=4, trust_certs=str(edge.ca_file)) as run:
+    with CountingRun(edge.url, TOPIC, "renewed", rate=20, keys=4, trust_certs=str(edge.ca_file)) as run:
         with run.operation("a renewed certificate"):
             # Each proxy reads its files on its own: several looks in a row meet both.
             eventually(

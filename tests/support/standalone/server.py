@@ -96,6 +96,9 @@ def open_standalone(
             *(str(launcher), "standalone", "--no-stream-storage", *(() if functions else ("--no-functions-worker",))),
             *("--advertised-address", "127.0.0.1", "--bookkeeper-port", str(bookie)),
             *("--metadata-dir", str(folder / "metadata"), "--bookkeeper-dir", str(folder / "bookkeeper")),
+            # If this folder exists, a standalone uses ZooKeeper with its contents (class PulsarStandalone). By default,
+            # it is in the distribution, which all runs share.
+            *("--zookeeper-dir", str(folder / "zookeeper")),
         ],
         {
             **os.environ,
