@@ -52,7 +52,7 @@ async def test_a_topic_with_retained_entries_is_kept(
         await world.reconcile(Kind.TOPIC, "x")
         status, reason, message = world.condition(Kind.TOPIC, "x", "DeletionBlocked")
         assert (status, reason) == ("True", "NotEmpty")
-        assert "topic x has 20 entries" in message
+        assert "Topic x has 20 entries" in message
         await site.ask("POST", *site.path(Kind.NAMESPACE), "retention", body=NONE)
 
         async def left() -> object:

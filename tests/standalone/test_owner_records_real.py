@@ -97,6 +97,6 @@ async def test_what_was_retained_is_found_by_its_record(
     status, reason, text = w.condition(kind, name, "DeletionBlocked")
     assert status == "True", (reason, text)
     if kind is Kind.NAMESPACE:
-        assert reason == "NotEmpty" and "1 in all" in text
+        assert reason == "NotEmpty" and "contains 1 objects that deletionPolicy Retain left" in text
         assert f"persistent://{tenant}/n/x (PulsarTopic apps/x)" in text
     assert await admin.call(endpoint, "GET", ("persistent", tenant, "n", "x", "partitions"))
