@@ -42,6 +42,12 @@ _OTHER_FORMS: Final = {
     "-----BEGIN ENCRYPTED PRIVATE KEY-----": "encrypted PKCS#8",
 }
 _BODY: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_MOST_BYTES: Final = {CERTIFICATE: 64 * 1024, KEY: 16 * 1024, AUTHORITY: 512 * 1024}
+"""Largest size of a key of the Secret. The operator checks the Secret in each pass, and clients refuse long chains."""
+_CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
+"""Curves with which Java serves TLS (class NamedGroup of OpenJDK 17)."""
 _SHOWN: Final = 3
 """Names that a message lists."""
 
@@ -97,6 +103,9 @@ def check(secret: str, data: Mapping[str, bytes], hosts: Sequence[str], now: dat
         _check_hosts(secret, certificate.names, hosts)
     except _ProblemError as problem:
         return Checked(certificate, str(problem))
+    except _UNREADABLE:
+        text = f"A certificate in Secret {secret} has a value that cannot be read, such as a date. Issue it again"
+        return Checked(certificate, text)
     return Checked(certificate, None)
 
 
@@ -116,6 +125,16 @@ def _chain(secret: str, data: Mapping[str, bytes]) -> list[x509.Certificate]:
     for key, what in ((CERTIFICATE, "the certificate, followed by its chain,"), (KEY, "the private key")):
         if key not in data:
             raise _ProblemError(f"Secret {secret} has no key {key}, or the key is empty. Add {what} in PEM format")
+    for key, most in _MOST_BYTES.items():
+        if len(data.get(key, b"")) > most:
+            raise _ProblemError(
+                f"Key {key} of Secret {secret} has more than {most} bytes. Write fewer certificates to it"
+            )
+    if data[CERTIFICATE].startswith(_BYTE_ORDER_MARK) or b"PRIVATE KEY-----" in data[CERTIFICATE]:
+        raise _ProblemError(
+            f"Key {CERTIFICATE} of Secret {secret} has a byte order mark or a private key, and Pulsar reads only "
+            "certificates there. Remove it"
+        )
     try:
         return x509.load_pem_x509_certificates(data[CERTIFICATE])
     except _UNREADABLE:
@@ -127,13 +146,20 @@ def _chain(secret: str, data: Mapping[str, bytes]) -> list[x509.Certificate]:
 
 def _names(secret: str, leaf: x509.Certificate) -> tuple[str, ...]:
     try:
-        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        extension = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        found, critical = extension.value, extension.critical
         names = (
             *found.get_values_for_type(x509.DNSName),
             *map(str, found.get_values_for_type(x509.IPAddress)),
         )
     except (x509.ExtensionNotFound, *_UNREADABLE):
-        names = ()
+        names, critical = (), False
+    if names and not critical and not list(leaf.subject):
+        raise _ProblemError(
+            f"The certificate in key {CERTIFICATE} of Secret {secret} has an empty subject, and its subject "
+            "alternative names are not critical, so Pulsar refuses it. Issue it with a subject (cert-manager: "
+            "spec.commonName)"
+        )
     if not names:
         raise _ProblemError(
             f"The certificate in key {CERTIFICATE} of Secret {secret} has no subject alternative name, and clients "
@@ -143,7 +169,7 @@ def _names(secret: str, leaf: x509.Certificate) -> tuple[str, ...]:
 
 
 def _check_key(secret: str, data: Mapping[str, bytes], leaf: x509.Certificate) -> None:
-    lines = data[KEY].decode("ascii", errors="replace").splitlines()
+    lines = _LINE_END.split(data[KEY].decode("ascii", errors="replace").rstrip("\r\n"))
     first = lines[0].rstrip()
     remedy = (
         f"Pulsar reads only PKCS#8 that begins with {_FIRST_LINE} in the first line. Convert the key (cert-manager: "
@@ -155,7 +181,8 @@ def _check_key(secret: str, data: Mapping[str, bytes], leaf: x509.Certificate) -
     if first != _FIRST_LINE or not all(_BODY.fullmatch(line) for line in body):
         raise _ProblemError(f"Key {KEY} of Secret {secret} is not a private key in PKCS#8 format. {remedy}")
     try:
-        key = load_pem_private_key(data[KEY], password=None)
+        # A test of the primes of a long key takes seconds, and the comparison with the certificate shows the same.
+        key = load_pem_private_key(data[KEY], password=None, unsafe_skip_rsa_key_validation=True)
         matches = key.public_key() == leaf.public_key()
     except _UNREADABLE:
         raise _ProblemError(f"The private key in key {KEY} of Secret {secret} cannot be read. {remedy}") from None
@@ -163,6 +190,11 @@ def _check_key(secret: str, data: Mapping[str, bytes], leaf: x509.Certificate) -
         raise _ProblemError(
             f"The private key in key {KEY} of Secret {secret} is neither an RSA nor an elliptic-curve key, and Pulsar "
             "reads no other ones. Issue the certificate for an RSA or ECDSA key"
+        )
+    if isinstance(key, EllipticCurvePrivateKey) and key.curve.name not in _CURVES:
+        raise _ProblemError(
+            f"The private key in key {KEY} of Secret {secret} has the elliptic curve {key.curve.name}, with which Java "
+            "cannot serve TLS. Issue the certificate for a key of curve P-256, P-384 or P-521"
         )
     if not matches:
         raise _ProblemError(

@@ -182,9 +182,18 @@ EDGE_CHANGES: dict[str, tuple[Json, Json, str | None]] = {
     "listener-with": (
         {**BOTH, "listeners": [{"name": "a", **INSIDE}]},
         OF_TLS,
-        "spec.listeners[].tls is immutable",
+        "spec.listeners[].type, port and tls are immutable",
     ),
-    "listener-without": ({**BOTH, **OF_TLS}, {"listeners": [{"name": "a", **INSIDE}]}, "tls is immutable"),
+    "listener-without": (
+        {**BOTH, **OF_TLS},
+        {"listeners": [{"name": "a", **INSIDE}]},
+        "type, port and tls are immutable",
+    ),
+    "listener-port": (
+        {"listeners": [{"name": "a", **INSIDE}]},
+        {"listeners": [{"name": "a", **INSIDE, "port": 6662}]},
+        "type, port and tls are immutable",
+    ),
     "listener-beside": (
         {**BOTH, "listeners": [{"name": "b", **INSIDE, "port": 6661}]},
         {"listeners": [{"name": "b", **INSIDE, "port": 6661}, {"name": "a", **INSIDE, "tls": True}]},

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given
@@ -85,6 +85,26 @@ REFUSED: dict[str, tuple[Callable[[], Data], str]] = {
         "has format PKCS#1. Pulsar reads only PKCS#8 that begins with -----BEGIN PRIVATE KEY----- in the first line",
     ),
     "sec1": (lambda: {**GOOD, "tls.key": LEAF.key_pem(PrivateFormat.TraditionalOpenSSL)}, "has format SEC 1. Pulsar"),
+    "byte-order-mark": (lambda: {**GOOD, "tls.crt": b"\xef\xbb\xbf" + GOOD["tls.crt"]}, "has a byte order mark or a"),
+    "key-in-certificate": (
+        lambda: {**GOOD, "tls.crt": GOOD["tls.crt"] + GOOD["tls.key"]},
+        "mark or a private key, and",
+    ),
+    "endless-chain": (
+        lambda: {**GOOD, "tls.crt": GOOD["tls.crt"] * 200},
+        "tls.crt of Secret pulsar/edge has more than",
+    ),
+    "no-subject": (lambda: contents(issue("", issuer=ROOT, names=NAMES, begin=BEGIN)), "has an empty subject, and its"),
+    "curve-of-bitcoin": (
+        lambda: contents(
+            issue("x", issuer=ROOT, names=NAMES, begin=BEGIN, key=ec.generate_private_key(ec.SECP256K1()))
+        ),
+        "has the elliptic curve secp256k1, with which Java cannot serve TLS",
+    ),
+    "line-of-another-kind": (
+        lambda: {**GOOD, "tls.key": GOOD["tls.key"].replace(b"\n", b"\x0b", 2)},
+        "is not a private",
+    ),
     "text-before-key": (lambda: {**GOOD, "tls.key": b"Bag Attributes\n" + GOOD["tls.key"]}, "is not a private key in"),
     "space-in-key": (
         lambda: {**GOOD, "tls.key": GOOD["tls.key"].replace(b"\n", b" \n")},

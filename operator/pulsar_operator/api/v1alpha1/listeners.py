@@ -92,9 +92,11 @@ class Listener(ApiModel):
                 "type LoadBalancer. Remove them, or change the type",
             ),
             (
-                "(has(self.tls) && self.tls) == (has(oldSelf.tls) && oldSelf.tls)",
-                "spec.listeners[].tls is immutable, because the clients of the listener would be refused. Add another "
-                "listener with the other value, and remove this one once no client uses it",
+                "(has(self.tls) && self.tls) == (has(oldSelf.tls) && oldSelf.tls) && (!has(self.port) || "
+                "!has(oldSelf.port) || self.port == oldSelf.port) && (!has(self.type) || !has(oldSelf.type) || "
+                "self.type == oldSelf.type)",
+                "spec.listeners[].type, port and tls are immutable, because the clients of the listener would be "
+                "refused. Add another listener with the other values, and remove this one once no client uses it",
             ),
         )
     )

@@ -52,18 +52,30 @@ def service_name(plan: ListenerPlan, listener: Listener, ordinal: int | None) ->
     return f"{plan.workload if ordinal is None else plan.pod(ordinal)}-{listener.name}"
 
 
-def known_addresses(plan: ListenerPlan, brokers: int, services: Services) -> KnownAddresses:
-    """Returns the addresses of the brokers with the lowest ordinals, from the live Services and the specification."""
+def known_addresses(
+    plan: ListenerPlan, brokers: int, services: Services, before: Mapping[str, str] | None = None
+) -> KnownAddresses:
+    """Returns the addresses of the brokers with the lowest ordinals, from the live Services and the specification.
+
+    ``before`` are the entries that brokers read now. The address of a load balancer or a node port in them stays until
+    another one is known, and while the load balancer has it among others. An entry stays until all addresses of its
+    broker are known: a broker that starts again with the earlier pod template needs it.
+    """
+    before = before or {}
     entries, missing = {}, []
     for ordinal in range(brokers):
+        pod = plan.pod(ordinal)
         urls = {INTERNAL: pulsar_url(f"{plan.pod_host(ordinal)}:{plan.ports[PULSAR]}")}
+        last = _addresses_in(before.get(pod, ""))
         for each in plan.external:
-            if (address := _address(plan, each, ordinal, services)) is not None:
+            if (address := _address(plan, each, ordinal, services, last.get(each.name))) is not None:
                 urls[each.name] = pulsar_url(address, tls=each.tls)
             else:
                 missing.append(_why(plan, each, ordinal, services))
         if len(urls) > len(plan.external):
-            entries[plan.pod(ordinal)] = ",".join(f"{name}:{url}" for name, url in urls.items())
+            entries[pod] = ",".join(f"{name}:{url}" for name, url in urls.items())
+        elif pod in before:
+            entries[pod] = before[pod]
     begin = {each.name: _bootstrap(plan, each, brokers, services) for each in plan.external}
     return KnownAddresses(entries, tuple(missing), {name: url for name, url in begin.items() if url is not None})
 
@@ -132,8 +144,17 @@ def _given(listener: Listener, ordinal: int) -> str | None:
     return addresses[ordinal] if ordinal < len(addresses) else None
 
 
-def _address(plan: ListenerPlan, listener: Listener, ordinal: int | None, services: Services) -> str | None:
-    """Returns host:port of a broker, or of the bootstrap Service if the ordinal is None; None if it is not known."""
+def _addresses_in(entry: str) -> dict[str, str]:
+    """Returns host:port by name of the listener from a value of advertisedListeners."""
+    parts = (each.partition(":") for each in entry.split(",") if each)
+    return {name: url.partition("://")[2] for name, _, url in parts}
+
+
+def _address(
+    plan: ListenerPlan, listener: Listener, ordinal: int | None, services: Services, last: str | None = None
+) -> str | None:
+    """Returns host:port of a broker, or of the bootstrap Service if the ordinal is None; None if it is not known.
+    ``last`` is the address that the broker reads now."""
     if listener.type is ListenerType.GIVEN:
         return None if ordinal is None else _given(listener, ordinal)
     name = service_name(plan, listener, ordinal)
@@ -143,9 +164,14 @@ def _address(plan: ListenerPlan, listener: Listener, ordinal: int | None, servic
     if listener.type is ListenerType.NODE_PORT:
         ports = (service.get("spec") or {}).get("ports") or ()
         port = next((each.get("nodePort") for each in ports if each.get("name") == listener.name), None)
-        return f"{listener.host}:{port}" if port else None
+        if port:
+            return f"{listener.host}:{port}"
+        return last if last is not None and last.rpartition(":")[0] == listener.host else None
     points = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     hosts = [host for point in points if (host := point.get("hostname") or _bracketed(point.get("ip")))]
+    host, _, port = (last or "").rpartition(":")
+    if last is not None and port == str(listener.port) and (not hosts or host in hosts):
+        return last
     return f"{hosts[0]}:{listener.port}" if hosts else None
 
 

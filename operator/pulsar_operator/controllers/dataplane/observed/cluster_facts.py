@@ -177,12 +177,20 @@ class ClusterFacts:
         if self.spec.proxy is not None and Component.PROXY in certified(self.spec):
             service = ListenerPlan(self.owner, Component.PROXY, self.spec.cluster_domain).host
             hosts.append((edge.host or service).strip("[]"))
-        return edge_certificate(edge, secrets, self.meta.namespace, hosts)
+        return edge_certificate(edge, secrets, self.owner, hosts)
 
     def uncertified(self, component: Component) -> Blocker | None:
         """Returns why pods of a component that need the certificate cannot be created or changed; None if they can."""
-        needed = self.certificate is not None and component in certified(self.spec)
-        return self.certificate.blocker if needed and self.certificate is not None else None
+        found = self._certificate_of(component)
+        return found.blocker if found is not None else None
+
+    def unfit(self, component: Component) -> Blocker | None:
+        """Returns why no pods of a component that need the certificate are added; None if they may be."""
+        found = self._certificate_of(component)
+        return found.unfit if found is not None else None
+
+    def _certificate_of(self, component: Component) -> EdgeCertificate | None:
+        return self.certificate if component in certified(self.spec) else None
 
     @property
     def too_few_racks(self) -> str | None:
@@ -249,7 +257,15 @@ class ClusterFacts:
 def addresses_in(facts: ClusterFacts, live: Live) -> KnownAddresses:
     """Returns the addresses at external listeners by the Services among children."""
     services = {each["metadata"]["name"]: each for each in live.every(SERVICES.kind)}
-    return known_addresses(facts.listeners, facts.brokers_listening, services)
+    entries = next(
+        (
+            each.get("data")
+            for each in live.every(CONFIG_MAPS.kind)
+            if each["metadata"]["name"] == facts.listeners.addresses
+        ),
+        None,
+    )
+    return known_addresses(facts.listeners, facts.brokers_listening, services, entries)
 
 
 async def observe(
@@ -297,14 +313,17 @@ async def _edge_secrets(deps: Deps, meta: Meta, spec: PulsarClusterSpec, owner: 
     if edge is None:
         return None
     now = deps.clock.now()
-    try:
-        given, copy = await asyncio.gather(
-            deps.kube.get(SECRETS, meta.namespace, edge.secret_name),
-            deps.kube.get(SECRETS, meta.namespace, edge_secret_name(owner.name)),
-        )
-    except RefusedError as error:
-        return EdgeSecrets(None, None, now, Blocker(*reason_of(error)))
-    return EdgeSecrets(given, copy if copy is not None and controller_uid(copy) == meta.uid else None, now)
+    found: list[Json | None] = []
+    problem: Blocker | None = None
+    for name in (edge.secret_name, edge_secret_name(owner.name)):
+        try:
+            found.append(await deps.kube.get(SECRETS, meta.namespace, name))
+        except RefusedError as error:
+            found.append(None)
+            problem = problem or Blocker(*reason_of(error))
+    given, copy = found
+    ours = copy if copy is not None and controller_uid(copy) == meta.uid else None
+    return EdgeSecrets(given, ours, now, problem)
 
 
 def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:

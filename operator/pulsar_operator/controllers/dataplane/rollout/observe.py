@@ -109,7 +109,7 @@ def _known(
     if live.at is not None:
         there, answers = [each.component for each in components], stores_answer_since(facts, live.at)
         given_up = given_up_since(there, live.at, facts.spec.progress_deadline_seconds, answers)
-    listeners = view.listeners or ListenersFact()
+    listeners = view.listeners or ListenersFact(facts.addresses)
     found = RolloutFacts(
         components,
         facts.order,

@@ -14,7 +14,7 @@ from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext, n
 from pulsar_operator.controllers.dataplane.rollout.templates import rendered_with_record
 from pulsar_operator.controllers.dataplane.scaling.bookie_count import raise_to, workload
 from pulsar_operator.domain.blockers import Blocker
-from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact, ScaleFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact, ListenersFact, ScaleFact
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.ports import STATEFUL_SETS, Json
@@ -43,9 +43,8 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
                 bookies = await _bookies(ctx, there, desired)
                 found = replace(found, blockers=_to_be_added(bookies.blocker), foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
-        pending = (ctx.view.listeners.blocker if ctx.view.listeners is not None else None) or (
-            ctx.facts.uncertified(component)
-        )
+        listeners = ctx.view.listeners or ListenersFact(ctx.facts.addresses)
+        pending = listeners.blocker or ctx.facts.unfit(component)
         if component is Component.BROKER and pending is not None and desired > replicas_of(there):
             blocker = replace(pending, message=f"The operator does not add brokers yet. {pending.message}")
             found = replace(found, blockers=(*found.blockers, blocker))

@@ -142,6 +142,11 @@ class CertificateFact:
     kept: bool = False
     """Whether the operator's copy of the Secret exists, or is to exist."""
 
+    @property
+    def blocker(self) -> Blocker | None:
+        """Why pods with TLS cannot be created or changed; None if they can."""
+        return self.certificate.blocker if self.certificate is not None else None
+
 
 @dataclass(frozen=True)
 class DrainFact:

@@ -39,6 +39,8 @@ def set_tls(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView
     certificate = fact.certificate
     if (problem := certificate.problem) is not None:
         conditions.set(kind, FALSE, problem.reason, f"{problem.message}. {_effect(certificate)}")
+    elif certificate.blocker is not None:
+        conditions.set(kind, FALSE, certificate.blocker.reason, certificate.blocker.message)
     elif (rolling := _rolling(spec, fact)) is not None:
         conditions.set(kind, FALSE, Reason.ROLLOUT_IN_PROGRESS, rolling)
     else:

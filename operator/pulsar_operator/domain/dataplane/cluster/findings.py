@@ -65,6 +65,8 @@ def findings_of(view: ClusterView) -> Iterator[Finding]:
         yield from _scale(view.scale)
     if view.listeners is not None and view.listeners.known.missing:
         yield Finding(RETRY_SECONDS)
+    if view.certificate is not None and view.certificate.blocker is not None:
+        yield Finding(RETRY_SECONDS)
     for fact in (view.racks, view.placement, view.balance, view.scaling):
         if fact is not None and fact.again:
             yield Finding(AGAIN_SECONDS)

@@ -51,7 +51,10 @@ class EdgeCertificate:
     problem: Blocker | None
     """What is wrong with the Secret of the user; None if nothing is."""
     blocker: Blocker | None
-    """Why pods with TLS cannot be created or changed: neither Secret is good. None if one is."""
+    """Why pods with TLS cannot be created or changed: the operator's copy does not exist, so they would not start.
+    None if it does, also if its certificate has expired: pods that are lost are created again."""
+    unfit: Blocker | None = None
+    """Why no pod with TLS is added: clients would refuse it, or it would not start. None if it may be added."""
     contents: Mapping[str, bytes] | None = field(default=None, repr=False, compare=False)
     """What the copy must contain; None if it stays as it is."""
 
@@ -74,8 +77,9 @@ def certified(spec: PulsarClusterSpec) -> frozenset[Component]:
     return frozenset(brokers | proxies)
 
 
-def edge_certificate(edge: EdgeTls, secrets: EdgeSecrets, namespace: str, hosts: Sequence[str]) -> EdgeCertificate:
+def edge_certificate(edge: EdgeTls, secrets: EdgeSecrets, owner: Owner, hosts: Sequence[str]) -> EdgeCertificate:
     """Returns the certificate. ``hosts`` are the host names and addresses that the operator publishes for clients."""
+    namespace = owner.namespace
     name = f"{namespace}/{edge.secret_name}"
     copy = check(name, decoded(secrets.copy or {}), hosts, secrets.at)
     if secrets.problem is not None:
@@ -89,10 +93,17 @@ def edge_certificate(edge: EdgeTls, secrets: EdgeSecrets, namespace: str, hosts:
         contents = decoded(secrets.given)
         given = check(name, contents, hosts, secrets.at)
         if given.problem is None:
-            return EdgeCertificate(edge.secret_name, given.certificate, None, None, contents)
+            missing = Blocker(
+                Reason.PENDING,
+                f"Secret {namespace}/{edge_secret_name(owner.name)}, the operator's copy of Secret {name}, does not "
+                "exist yet, or belongs to another owner. If it is not created soon, see condition Accepted",
+            )
+            blocker = missing if copy.certificate is None else None
+            return EdgeCertificate(edge.secret_name, given.certificate, None, blocker, blocker, contents)
         problem = Blocker(Reason.CERTIFICATE_INVALID, given.problem)
-    blocker = problem if copy.problem is not None else None
-    return EdgeCertificate(edge.secret_name, copy.certificate, problem, blocker)
+    blocker = problem if copy.certificate is None else None
+    unfit = problem if copy.problem is not None else None
+    return EdgeCertificate(edge.secret_name, copy.certificate, problem, blocker, unfit)
 
 
 def edge_secret(owner: Owner, contents: Mapping[str, bytes]) -> Manifest:
@@ -110,12 +121,12 @@ def effective_edge(spec: PulsarClusterSpec, template: Json | None, pods: Iterabl
     """Returns which connections proxies accept now. They accept both until no pod is left that clients of the declared
     mode cannot use: Required comes once every pod serves TLS, and Plain once every pod serves connections without it.
 
-    ``template`` is the applied pod template of the proxies, from which pods may be created again; None if there are no
-    proxies yet. ``pods`` are those that are not terminating.
+    ``template`` is the applied pod template of the proxies, from which pods may be created again; None if it does not
+    exist. ``pods`` are those that are not terminating.
     """
     declared = declared_edge(spec)
     needed = PROXIES[declared].ports.keys()
-    opened = [_open_ports(each) for each in (() if template is None else (template, *pods))]
+    opened = [_open_ports(each) for each in (*([] if template is None else [template]), *pods)]
     if all(each >= needed for each in opened):
         return declared
     if declared is EdgeMode.PLAIN and not any(PULSAR_TLS in each for each in opened):
