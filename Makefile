@@ -71,8 +71,8 @@ mutants: setup ## A sample of small changes of the code (SEED, SIZE): do unit an
 mutations: tools ## Every field of the logical kinds changed and changed back, in memory and on a real Pulsar (half an hour)
 	@$(PY) -m pytest tests/unit/mutations tests/standalone/test_mutations_real.py -m slow -k "test_all or test_made"
 
-weeks: setup ## The recorded weeks of sizing that make test leaves out, on real Spark (minutes)
-	@$(PY) -m pytest tests/unit/sizing/test_sizing_weeks.py -m slow
+weeks: setup ## The recorded weeks of sizing that make test leaves out, and generated tables, on real Spark (minutes)
+	@$(PY) -m pytest tests/unit/sizing/test_sizing_weeks.py tests/unit/sizing/test_generated_history.py -m slow
 
 hostile: tools ## Hostile text in every place of the logical kinds, all in memory and on a real Pulsar (a quarter of an hour)
 	@$(PY) -m pytest tests/unit/core/test_canary.py tests/unit/logical/test_hostile_text.py tests/standalone/test_hostile_real.py -m slow

@@ -2,8 +2,9 @@
 
 The same two plans by Spark (with the job's own transforms), DuckDB and Polars on the same files, their answers compared
 to the last integer: plain = sums of rates by topic and hour of the day; histogram = counts of log buckets by topic and
-hour of the day (they can be merged; error at most 2 %) and their p99. Then the whole job: a full run over seven days
-and an incremental one with one new day. Wall seconds are the median of the runs with the spread. Beside them stand CPU
+hour of the day (they can be merged; error at most 2 %) and their p99. Then the whole job on a file for each broker and
+round, as the collector writes them: a full run over seven days, the first one of the session apart, one with one new
+day and one that finds nothing new. Wall seconds are the median of the runs with the spread. Beside them stand CPU
 seconds (user and system, of Java and Spark's Python too) and the rate that they allow, rows / CPU seconds x cores: on a
 machine that others use it is the figure that says something.
 """
@@ -24,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.spark import engines
+from benchmarks.spark.hour import Step, started
 from benchmarks.spark.meter import Meter
 from benchmarks.spark.traffic import Recording, write
-from pulsar_sizing.job import session
 from pulsar_sizing.job.pipeline import run
 from pulsar_sizing.job.request import Request
 from pulsar_sizing.job.snapshot import Tables
@@ -80,22 +81,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Make the data, run everything, print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
     parser.add_argument("--sizes", default="200000,2000000,20000000", help="rows, about; the last one is P8's")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=5, help="of the two plans by each tool; 0 = the job alone")
     parser.add_argument("--job-runs", type=int, default=3, help="runs of the whole job, full and incremental")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--memory", default="4g", help="of Spark's driver")
+    parser.add_argument("--recorded", type=Path, help="files of a run before, of the one size that is given")
     parser.add_argument("--csv", type=Path, default=Path("build/benchmarks/spark.csv"))
     options = parser.parse_args(argv)
     options.csv.parent.mkdir(parents=True, exist_ok=True)
     timings: list[Timing] = []
     with tempfile.TemporaryDirectory(prefix="spark-", dir=options.csv.parent) as folder:
-        began = time.perf_counter()
-        spark = session.create(f"local[{options.cores}]", Path(folder) / "scratch", {}, memory=options.memory)
-        spark.range(10).count()
-        cold = time.perf_counter() - began
         meter = Meter()
+        spark, cold = started(meter, options.cores, Path(folder) / "scratch", options.memory)
         for size in [int(text) for text in options.sizes.split(",")]:
-            timings += measure(spark, meter, Path(folder).absolute() / "data", size, options)
+            timings += measure(spark, meter, (options.recorded or Path(folder) / "data").absolute(), size, options)
             save(options.csv, timings, cold)
         spark.stop()
     report(timings, cold, options)
@@ -106,13 +105,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(spark: Any, meter: Meter, root: Path, size: int, options: argparse.Namespace) -> list[Timing]:
     """All figures of one size."""
     recording = Recording(days=DAYS, topics=max(1, size // (DAYS * 24 * 60)))
-    last_day = recording.hours[-24:]
-    rows = write(recording, root, hours=recording.hours[:-24]) + write(recording, root, hours=last_day)
-    print(f"{rows} rows of {recording.topics} topics written", file=sys.stderr, flush=True)
+    if not (root / "traffic").is_dir():
+        write(recording, root, per_round=True)
+    rows = len(recording.hours) * 3600 // recording.interval_seconds * recording.topics
+    print(f"{rows} rows of {recording.topics} topics recorded", file=sys.stderr, flush=True)
     timings = []
     try:
-        tools = engines.tools(spark, root, recording, options.cores)
-        for what in ("plain", "histogram"):
+        tools = engines.tools(spark, root, recording, options.cores) if options.runs else {}
+        for what in BARS if options.runs else ():
             answers = {name: tool[what]() for name, tool in tools.items()}
             engines.same(what, answers)
             timings += [
@@ -120,7 +120,8 @@ def measure(spark: Any, meter: Meter, root: Path, size: int, options: argparse.N
             ]
         timings += job(spark, meter, root, recording, rows, options.job_runs)
     finally:
-        shutil.rmtree(root)
+        if options.recorded is None:
+            shutil.rmtree(root)
     return timings
 
 
@@ -135,7 +136,11 @@ def job(spark: Any, meter: Meter, root: Path, recording: Recording, rows: int, t
         unique = f"{next(counter):06d}"
         return run(spark, store, request, now=datetime.now(UTC), unique=unique, say=lambda text: None)
 
-    wanted = once(full=True).result
+    answers: list[Any] = []
+    first = runs(
+        meter, rows, "job, first full run", "spark", 1, lambda: answers.append(once(full=True).result), warm=False
+    )
+    (wanted,) = answers
     before = tables.load(Request(recording.instance, recording.cluster).parameters)
     last = int(recording.hours[-24].timestamp()) // 3600
     hours = {unit: hour for unit, hour in before.hours.items() if unit < last}
@@ -151,7 +156,7 @@ def job(spark: Any, meter: Meter, root: Path, recording: Recording, rows: int, t
         walls += part.walls
         cpus += part.cpus
     nothing = runs(meter, rows, "job, nothing new", "spark", times, lambda: _check(once(), wanted, 0), warm=False)
-    return [full, Timing(rows, "job, one new day", "spark", tuple(walls), tuple(cpus)), nothing]
+    return [first, full, Timing(rows, "job, one new day", "spark", tuple(walls), tuple(cpus)), nothing]
 
 
 def _check(outcome: Any, wanted: Any, hours: int) -> None:
@@ -160,18 +165,18 @@ def _check(outcome: Any, wanted: Any, hours: int) -> None:
         raise SystemExit("the incremental run differs from the full one")
 
 
-def save(path: Path, timings: Sequence[Timing], cold: float) -> None:
+def save(path: Path, timings: Sequence[Timing], cold: Step) -> None:
     """Raw figures."""
     with path.open("w", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(["rows", "what", "tool", "run", "wall_seconds", "cpu_seconds"])
-        writer.writerow([0, "cold start", "spark", 0, f"{cold:.3f}", ""])
+        writer.writerow([0, cold.name, "spark", 0, f"{cold.wall:.3f}", f"{cold.java + cold.python:.2f}"])
         for each in timings:
             for number, (wall, cpu) in enumerate(zip(each.walls, each.cpus, strict=True)):
                 writer.writerow([each.rows, each.what, each.tool, number, f"{wall:.3f}", f"{cpu:.2f}"])
 
 
-def report(timings: Sequence[Timing], cold: float, options: argparse.Namespace) -> None:
+def report(timings: Sequence[Timing], cold: Step, options: argparse.Namespace) -> None:
     """The table, the bars, and what follows for the choice of the tool."""
     largest = max(each.rows for each in timings)
     print(f"\nmedian of {options.runs} runs ({options.job_runs} of the job) in one warm Spark session; {_start(cold)}")
@@ -194,12 +199,13 @@ def report(timings: Sequence[Timing], cold: float, options: argparse.Namespace) 
         ratio = figures[largest, "job, full", "spark"] / figures[largest, "job, one new day", "spark"]
         judged = "met" if ratio >= INCREMENTAL_BAR else "missed"
         print(f"incremental run: 1/{ratio:.1f} of a full one by {unit} (bar: 1/{INCREMENTAL_BAR:g} or less, {judged})")
-    for what in BARS:
-        print(verdict(what, times, sorted({each.rows for each in timings}), cold))
+    for what in BARS if options.runs else ():
+        print(verdict(what, times, sorted({each.rows for each in timings}), cold.wall))
 
 
-def _start(seconds: float) -> str:
-    return f"its cold start took {seconds:.1f} s and is not in them"
+def _start(cold: Step) -> str:
+    spent = cold.java + cold.python
+    return f"its start took {cold.wall:.1f} s, {spent:.1f} CPU s, and is not in them"
 
 
 def verdict(what: str, times: dict[tuple[int, str, str], float], sizes: Sequence[int], cold: float) -> str:

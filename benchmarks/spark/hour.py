@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.spark.meter import Meter, Spent
+from pyspark.sql import SparkSession
+
+from benchmarks.spark.meter import Meter
 from benchmarks.spark.traffic import Recording, write
 from pulsar_sizing.job import session
 from pulsar_sizing.job.pipeline import run
@@ -90,11 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         size = sum(path.stat().st_size for path in files) / 1e9
         print(f"{options.topics} topics in {len(files)} files of {size:.2f} GB", flush=True)
         meter = Meter()
-        began, spent = time.perf_counter(), meter.spent()
-        spark = session.create(f"local[{options.cores}]", Path(folder) / "scratch", {}, memory=options.memory)
-        spark.range(10).count()
-        start = Step("session start", time.perf_counter() - began, *_since(meter, spent))
-        print(f"  {start.wall:7.1f} s  {start.java:6.1f} + {start.python:6.1f} CPU s  {start.name}", flush=True)
+        spark, start = started(meter, options.cores, Path(folder) / "scratch", options.memory)
         store = Store(str(root))
         request = Request(recording.instance, recording.cluster, full=True, min_coverage_hours=0)
         runs: list[list[Step]] = []
@@ -111,9 +109,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _since(meter: Meter, before: Spent) -> tuple[float, float, float]:
+def started(meter: Meter, cores: int, scratch: Path, memory: str) -> tuple[SparkSession, Step]:
+    """Returns a new local session, and what it took until it had answered once."""
+    began, before = time.perf_counter(), meter.spent()
+    spark = session.create(f"local[{cores}]", scratch, {}, memory=memory)
+    spark.range(10).count()
     now = meter.spent()
-    return now.java - before.java, now.python - before.python, now.peak_mb
+    took = (now.java - before.java, now.python - before.python, now.peak_mb)
+    start = Step("session start", time.perf_counter() - began, *took)
+    print(f"  {start.wall:7.1f} s  {start.java:6.1f} + {start.python:6.1f} CPU s  {start.name}", flush=True)
+    return spark, start
 
 
 def report(steps: Sequence[Step], rows: int, *, first: bool) -> None:

@@ -13,7 +13,6 @@ from typing import Final
 PR_SET_CHILD_SUBREAPER: Final = 36
 """See prctl(2)."""
 TICK: Final = os.sysconf("SC_CLK_TCK")
-PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 SAMPLED: Final = 1.0
 """Seconds between two looks at the memory."""
 
@@ -27,8 +26,8 @@ class Spent:
     python: float
     """The same of this process and of Spark's workers."""
     peak_mb: float
-    """Most resident memory of all of them together since the call before, in 10^6 bytes. Pages that a process shares
-    with the one that it was forked from count for both."""
+    """Most resident memory of all of them together since the call before, in 10^6 bytes. A page that some of them
+    share counts once."""
 
     @property
     def cpu(self) -> float:
@@ -48,17 +47,17 @@ class Meter:
     def spent(self) -> Spent:
         """Returns what was used up to now."""
         seconds: Counter[str] = Counter()
-        for command, ticks, _ in _processes():
+        for _, command, ticks in _processes():
             seconds["java" if command == "java" else "python"] += ticks
         most, self._most = max(self._most, self._memory()), 0.0
         return Spent(seconds["java"] / TICK, seconds["python"] / TICK, most)
 
     def cpu(self) -> float:
         """Returns the processor seconds up to now."""
-        return sum(ticks for _, ticks, _ in _processes()) / TICK
+        return sum(ticks for _, _, ticks in _processes()) / TICK
 
     def _memory(self) -> float:
-        return sum(pages for _, _, pages in _processes()) * PAGE / 1e6
+        return sum(_shared_out(pid) for pid, _, _ in _processes()) / 1e6
 
     def _watch(self) -> None:
         wait = threading.Event()
@@ -66,10 +65,19 @@ class Meter:
             self._most = max(self._most, self._memory())
 
 
-def _processes() -> list[tuple[str, int, int]]:
-    """Command, ticks (with those of children that have ended) and resident pages of this process and all below it."""
+def _shared_out(pid: int) -> int:
+    """Resident bytes of a process, those that others have too divided by their number; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+
+
+def _processes() -> list[tuple[int, str, int]]:
+    """Id, command and ticks (with those of children that have ended) of this process and all below it."""
     parents: dict[int, int] = {}
-    found: dict[int, tuple[str, int, int]] = {}
+    found: dict[int, tuple[int, str, int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             head, _, rest = path.read_text().rpartition(")")
@@ -78,7 +86,7 @@ def _processes() -> list[tuple[str, int, int]]:
         fields = rest.split()
         pid = int(path.parent.name)
         parents[pid] = int(fields[1])
-        found[pid] = head.partition("(")[2], sum(map(int, fields[11:15])), int(fields[21])
+        found[pid] = pid, head.partition("(")[2], sum(map(int, fields[11:15]))
     mine = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
         mine |= more

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import product
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -154,18 +153,15 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
     """
     topics = topics_of(recording)
     names = broker_names(recording)
-    factors = _factors(recording, topics)
-    counts = np.bincount(topics.owners, minlength=recording.brokers).tolist()
-    documents = dict(zip(names, _documents(recording, topics), strict=True))
+    factors = factors_of(recording, topics)
+    documents = dict(zip(names, documents_of(recording, topics), strict=True))
     written = 0
     for hour in recording.hours if hours is None else hours:
         traffic = folder(root, TRAFFIC, recording, hour)
         tables = []
-        times = []
-        cpus: list[Any] = []
+        cpus: list[Sequence[float | None]] = []
         for time, table in rounds(recording, topics, hour):
-            times.append(time)
-            cpus += _cpu(recording, topics, table, factors)
+            cpus.append(cpu_of(recording, topics, table, factors))
             written += table.num_rows
             if per_round:
                 for name, mine in documents.items():
@@ -179,29 +175,48 @@ def write(recording: Recording, root: Path, *, per_round: bool = False, hours: S
             order = sorted_topics[:, None] + count * np.arange(len(tables))[None, :]
             together = pa.concat_tables(tables).combine_chunks().take(pa.array(order.ravel()))
             save(together, traffic / sample_file("hour", hour))
-        markers = [
-            {"sample_time": time, "broker": name, "answered": True, "topics": count, "error": None, "cpu": cpu}
-            for (time, (name, count)), cpu in zip(product(times, zip(names, counts, strict=True)), cpus, strict=True)
-        ]
-        path = folder(root, MARKERS, recording, hour) / sample_file("round", hour)
-        save(pa.Table.from_pylist(markers, table_schema(MARKERS)), path)
+        save_markers(recording, topics, root, hour, cpus)
     return written
 
 
-def _documents(recording: Recording, topics: Topics) -> list[Any]:
+def save_markers(
+    recording: Recording, topics: Topics, root: Path, hour: datetime, cpus: Sequence[Sequence[float | None]]
+) -> Path:
+    """Write the markers of an hour in which all brokers answered. `cpus` has those of all brokers for each round."""
+    names = broker_names(recording)
+    counts = np.bincount(topics.owners, minlength=recording.brokers).tolist()
+    markers = [
+        {
+            "sample_time": hour + timedelta(seconds=number * recording.interval_seconds),
+            "broker": name,
+            "answered": True,
+            "topics": count,
+            "error": None,
+            "cpu": cpu,
+        }
+        for number, of_round in enumerate(cpus)
+        for name, count, cpu in zip(names, counts, of_round, strict=True)
+    ]
+    path = folder(root, MARKERS, recording, hour) / sample_file("round", hour)
+    save(pa.Table.from_pylist(markers, table_schema(MARKERS)), path)
+    return path
+
+
+def documents_of(recording: Recording, topics: Topics) -> list[Any]:
     """Returns the rows of each broker in the order of its statistics document: by namespace, bundle and topic."""
     order = np.lexsort((np.array(topics.names), np.array(topics.bundles), np.array(topics.namespaces), topics.owners))
     ends = np.cumsum(np.bincount(topics.owners, minlength=recording.brokers))
     return [pa.array(rows) for rows in np.split(order, ends[:-1])]
 
 
-def _factors(recording: Recording, topics: Topics) -> np.ndarray:
+def factors_of(recording: Recording, topics: Topics) -> np.ndarray:
+    """Returns what each topic costs brokers, times what its traffic says."""
     bases = [partitioned_name(name) for name in topics.names]
     dearest = bases[int(topics.rates.argmax())]
     return np.array([recording.dearest if base == dearest else 1.0 for base in bases])
 
 
-def _cpu(recording: Recording, topics: Topics, table: pa.Table, factors: np.ndarray) -> list[float | None]:
+def cpu_of(recording: Recording, topics: Topics, table: pa.Table, factors: np.ndarray) -> list[float | None]:
     """Share of its CPU that each broker uses: 5 % at rest, about 6 % more by mean traffic: all far below the limit."""
     if not recording.dearest:
         return [None] * recording.brokers

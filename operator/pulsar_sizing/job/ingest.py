@@ -147,7 +147,7 @@ def _write(
             job.tables.write(made.withColumn("rejected", F.col("reason").isNotNull()), HOURLY, name)
         facts = _facts(job, name)
     states = {
-        hour.unit: _state(hour, name, facts, rejected[hour.unit], markers[hour.unit], placed=hour == newest)
+        hour.unit: state(hour, name, facts, rejected[hour.unit], markers[hour.unit], placed=hour == newest)
         for hour in hours
     }
     carried = _write_carried(job, name, states)
@@ -223,9 +223,10 @@ def _markers(store: Store, hours: Sequence[Hour]) -> dict[int, Markers]:
         return {hour.unit: markers for hour, markers in zip(hours, read, strict=True)}
 
 
-def _state(
+def state(
     hour: Hour, name: str, facts: Sequence[Any], rejected: Counter[str], markers: Markers, *, placed: bool
 ) -> HourState:
+    """Returns the facts of an hour that batch `name` wrote, from its sums (see `_facts`) and its markers."""
     rows = [row for row in facts if row["unit"] == hour.unit]
     counted = [row for row in rows if row["reason"] is None]
     left_out = Counter({row["reason"]: row["samples"] for row in rows if row["reason"] is not None})
