@@ -58,8 +58,8 @@ from pulsar_sizing.store import Store
 
 compute: Any = pyarrow.compute
 MODEL = CostModel()
-DAYS_A_TASK = 30
-"""Folders that a task writes at the same time: session.PLANS has a limit of 32."""
+FOLDERS = {"spark.sql.maxConcurrentOutputFileWriters": "400"}
+"""A task writes the folders of all days at the same time, so that it need not sort its rows."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,11 @@ def write(
         days, quiet = daily.needed(snapshot.hours, busiest_hours(snapshot.hours))
         first = sorted(days.units)[: source.days]
         list(workers.map(partial(_add_up, source), first, [days.units[day] for day in first]))
-    tables.write(_parted(_staged(spark, source, DAILY, "day"), recording), DAILY, source.batch)
-    tables.write(_staged(spark, source, NAMESPACES, "day").coalesce(1), NAMESPACES, source.batch)
+    for table, rows in (
+        (DAILY, _parted(_staged(spark, source, DAILY), recording)),
+        (NAMESPACES, _staged(spark, source, NAMESPACES).coalesce(1)),
+    ):
+        tables.write(_repeated(source, rows, "day"), table, source.batch)
     made, others = daily.stale(snapshot, days), daily.stale(snapshot, quiet)
     found = {
         "days": {day: DayState(batch=source.batch, digest=digest) for day, digest in made.items()},
@@ -140,19 +143,20 @@ def _digest(unit: int) -> str:
 def _parted(rows: DataFrame, recording: Recording) -> DataFrame:
     """Returns rows of DAILY so that each day has as many files as its topics have tasks in daily.write."""
     parts = -(-recording.topics // daily.TASK_TOPICS)
-    blocks = -(-recording.days // DAYS_A_TASK)
-    block = (F.col("day") - inventory.unit_of(recording.hours[0]) // 24) % blocks
-    part = F.abs(F.hash("topic")) % parts
-    return rows.repartitionById(parts * blocks, (block * parts + part).cast("int"))
+    return rows.repartitionById(parts, F.abs(F.hash("topic")) % parts)
 
 
-def _staged(spark: SparkSession, source: Source, table: str, key: str) -> DataFrame:
-    """Returns what workers wrote for a table, repeated for the days behind. `key` is its hour (unit) or day."""
+def _staged(spark: SparkSession, source: Source, table: str) -> DataFrame:
+    """Returns what workers wrote for a table."""
     columns = ", ".join([COLUMNS[table], *(f"{name} {kind}" for name, kind in PARTITIONS[table].items())])
+    return spark.read.schema(columns).parquet(str(source.scratch / table))
+
+
+def _repeated(source: Source, rows: DataFrame, key: str) -> DataFrame:
+    """Returns the rows of some days, and the same for the days behind. `key` is their hour (unit) or day."""
     last = inventory.unit_of(source.recording.hours[-1])
     until, step = (last // 24, source.days) if key == "day" else (last - 1, 24 * source.days)
-    repeated = F.explode(F.sequence(F.col(key), F.lit(until), F.lit(step)))
-    return spark.read.schema(columns).parquet(str(source.scratch / table)).withColumn(key, repeated)
+    return rows.withColumn(key, F.explode(F.sequence(F.col(key), F.lit(until), F.lit(step))))
 
 
 def _write_carried(job: ingest.Job, source: Source, snapshot: Snapshot) -> None:
@@ -162,7 +166,7 @@ def _write_carried(job: ingest.Job, source: Source, snapshot: Snapshot) -> None:
     costs = job.spark.createDataFrame(
         [(unit, hour.cost) for unit, hour in snapshot.hours.items()], "unit bigint, hour_cost bigint"
     )
-    heavy = ingest.heavy(_staged(job.spark, source, CARRIED, "unit"), costs)
+    heavy = ingest.heavy(_repeated(source, _staged(job.spark, source, CARRIED), "unit"), costs)
     job.tables.write(heavy.coalesce(1), CARRIED, source.batch)
 
 
@@ -256,11 +260,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--topics", type=int, default=100_000)
     parser.add_argument("--days", type=int, default=90)
-    parser.add_argument("--distinct-days", type=int, default=15, help="the days behind repeat these; 0 = all are")
-    parser.add_argument("--fact-rounds", type=int, default=1, help="of each hour, for its facts; 0 = all")
+    parser.add_argument("--distinct-days", type=int, default=7, help="the days behind repeat these; 0 = all are")
+    parser.add_argument("--fact-rounds", type=int, default=10, help="of each hour, for its facts; 0 = all")
     options = parser.parse_args(argv)
     scratch = options.root.absolute() / "scratch"
-    spark = session.create("local[2]", scratch / "spark", {}, memory="2g")
+    spark = session.create("local[2]", scratch / "spark", FOLDERS, memory="2g")
     recording = recording_of(options.topics, options.days)
     few = {"fact_rounds": options.fact_rounds, "distinct_days": options.distinct_days}
     write(spark, options.root, recording, scratch / "staged", datetime.now(UTC), **few)

@@ -98,7 +98,7 @@ def answer(options: argparse.Namespace, days: int) -> list[Step]:
         found = run(spark, store, request, now=datetime.now(UTC), unique=f"{time.time_ns():x}", say=steps)
         steps("result")
         spark.stop()
-    if found.hours_made or found.hours_kept < 24 * days - 24 or found.result.cost is None:
+    if found.hours_made or found.hours_kept < 24 * days - 24:
         raise SystemExit(f"{found.hours_made} hours were made and {found.hours_kept} kept: the tables do not fit")
     if options.memory_group:
         left(options.memory_group)
@@ -114,13 +114,12 @@ def enter(group: Path) -> None:
 
 
 def left(group: Path) -> None:
-    """Print what the kernel counted of a group: the pages of files that were read count too, until it needs room."""
+    """Print what the kernel counted of a group. Pages of files that were read count too, until it needs room."""
     figures = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-    used = int((group / "memory.max_usage_in_bytes").read_text())
-    print(
-        f"  group: at most {used / 1e6:.0f} MB with pages of files; now without {int(figures['total_rss']) / 1e6:.0f}"
-    )
-    print(f"  {(group / 'memory.oom_control').read_text().split()}", flush=True)
+    most, ended = (group / name for name in ("memory.max_usage_in_bytes", "memory.oom_control"))
+    print(f"  group: at most {int(most.read_text()) / 1e6:.0f} MB with pages of files that were read")
+    own = int(figures["total_rss"]) / 1e6
+    print(f"  own pages at the end {own:.0f} MB; {' '.join(ended.read_text().split())}", flush=True)
 
 
 def report(days: int, steps: Sequence[Step]) -> None:
