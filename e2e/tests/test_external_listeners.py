@@ -31,7 +31,7 @@ def hosts_of_clients(brokers: Brokers, topic: str) -> set[str]:
     """Hosts from which the producers and consumers of a topic are connected, as its broker sees them."""
     found = brokers.admin("GET", f"{topic.replace('://', '/', 1)}/stats")
     clients = [*found["publishers"], *(c for s in found["subscriptions"].values() for c in s["consumers"])]
-    assert clients, f"nobody is connected to {topic}"
+    assert clients, f"no client is connected to {topic}"
     return {each["address"].lstrip("/").rpartition(":")[0] for each in clients}
 
 

@@ -76,7 +76,7 @@ SLICES: Sequence[Slice] = (
     Slice("security", 1, "clients with tokens of ServiceAccounts, and those that are refused"),
     Slice("security", 2, "connections through a proxy that outlive their tokens", soak=True),
     Slice("security", 3, "clients outside without a proxy while brokers come and go, and a bundle moves"),
-    Slice("security", 4, "TLS at the proxies: who is refused, the way to Required, a lost and a renewed Secret"),
+    Slice("security", 4, "TLS at the proxies: refused clients, the step to Required, a lost and a renewed Secret"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
     Slice("safety", 2, "the release of the chart pulsar uninstalled with live tenants, and installed again"),

@@ -46,7 +46,7 @@ class Outside:
     async def run(self) -> None:
         """Rounds until nothing changes any more."""
         await self.world.run(each=self.step)
-        await self.world.run(each=self.step)  # who registered last was looked at by nobody
+        await self.world.run(each=self.step)  # for brokers that registered after the last pass
 
     async def applied(self, *listeners: Json, brokers: int = 2) -> None:
         """A user applies the quickstart with so many brokers, without proxies, and with these listeners."""

@@ -53,6 +53,8 @@ async def test_an_empty_status_of_a_load_balancer_takes_no_address_away() -> Non
     await balanced(found)
     await found.run()
     assert await entries(found) == before
+    status, reason, text = await found.told()
+    assert (status, reason) == ("False", "AddressPending") and "keeps the address that it had" in text
     await started_again(found)
 
 

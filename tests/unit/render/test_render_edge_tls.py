@@ -134,7 +134,7 @@ def test_addresses_of_a_listener_with_tls() -> None:
     assert "tls:pulsar+ssl://b1.example.com:443" in known.entries["my-broker-1"].split(",")
     assert known.entries["my-broker-1"].startswith("internal:pulsar://my-broker-1.")
     assert known.bootstrap["tls"] == "pulsar+ssl://b0.example.com:443,b1.example.com:443"
-    assert tls_hosts(plan, 2, {}) == ["b0.example.com", "b1.example.com"]
+    assert tls_hosts(plan, known_addresses(plan, 2, {})) == ["b0.example.com", "b1.example.com"]
 
 
 def test_hosts_of_addresses_are_what_a_certificate_names() -> None:
@@ -142,7 +142,7 @@ def test_hosts_of_addresses_are_what_a_certificate_names() -> None:
     services = {"name": "b", "type": "ClusterIP", "port": 6661, "tls": True}
     plan = inputs(distributed(listeners=[listed, services])).listeners(Component.BROKER)
     inside = [f"my-broker{ordinal}-b.ns.svc.cluster.local" for ordinal in ("", "-0", "-1")]
-    assert tls_hosts(plan, 2, {}) == ["fd00::1", "c.example.com", *inside]
+    assert tls_hosts(plan, known_addresses(plan, 2, {})) == ["fd00::1", "c.example.com", *inside]
 
 
 def test_node_ports() -> None:

@@ -36,6 +36,8 @@ class KnownAddresses:
     """Value of advertisedListeners by pod name, of the brokers whose addresses are all known."""
     missing: tuple[str, ...] = ()
     """A message for each address that is not known, with cause and remedy."""
+    lost: tuple[str, ...] = ()
+    """A message for each address that brokers keep although its Service has none any more."""
     bootstrap: Mapping[str, str] = field(default_factory=dict)
     """URL for clients by name of the listener, of the listeners whose URL is known."""
 
@@ -62,34 +64,36 @@ def known_addresses(
     broker are known: a broker that starts again with the earlier pod template needs it.
     """
     before = before or {}
-    entries, missing = {}, []
+    entries, missing, lost = {}, [], []
     for ordinal in range(brokers):
         pod = plan.pod(ordinal)
         urls = {INTERNAL: pulsar_url(f"{plan.pod_host(ordinal)}:{plan.ports[PULSAR]}")}
         last = _addresses_in(before.get(pod, ""))
         for each in plan.external:
-            if (address := _address(plan, each, ordinal, services, last.get(each.name))) is not None:
-                urls[each.name] = pulsar_url(address, tls=each.tls)
-            else:
+            if (address := _address(plan, each, ordinal, services, last.get(each.name))) is None:
                 missing.append(_why(plan, each, ordinal, services))
+                continue
+            urls[each.name] = pulsar_url(address, tls=each.tls)
+            if _address(plan, each, ordinal, services) is None:
+                lost.append(_why(plan, each, ordinal, services))
         if len(urls) > len(plan.external):
             entries[pod] = ",".join(f"{name}:{url}" for name, url in urls.items())
         elif pod in before:
             entries[pod] = before[pod]
     begin = {each.name: _bootstrap(plan, each, brokers, services) for each in plan.external}
-    return KnownAddresses(entries, tuple(missing), {name: url for name, url in begin.items() if url is not None})
+    urls_of_clients = {name: url for name, url in begin.items() if url is not None}
+    return KnownAddresses(entries, tuple(missing), tuple(lost), urls_of_clients)
 
 
-def tls_hosts(plan: ListenerPlan, brokers: int, services: Services) -> list[str]:
-    """Returns the hosts of the listeners with TLS, as far as they are known: those of each broker, and of the bootstrap
-    Services. Each host is there once."""
-    addresses = (
-        _address(plan, listener, ordinal, services)
-        for listener in plan.external
-        if listener.tls
-        for ordinal in (None, *range(brokers))
-    )
-    return list(dict.fromkeys(each.rpartition(":")[0].strip("[]") for each in addresses if each is not None))
+def tls_hosts(plan: ListenerPlan, known: KnownAddresses) -> list[str]:
+    """Returns the hosts of the listeners with TLS, as far as they are known: those of the bootstrap Services, and of
+    each broker. Each host is there once."""
+    names = [each.name for each in plan.external if each.tls]
+    addresses = [known.bootstrap[name].partition("://")[2] for name in names if name in known.bootstrap]
+    brokers = [_addresses_in(entry) for entry in known.entries.values()]
+    addresses += [found[name] for name in names for found in brokers if name in found]
+    hosts = (each.rpartition(":")[0].strip("[]") for some in addresses for each in some.split(","))
+    return list(dict.fromkeys(hosts))
 
 
 def addresses_manifest(plan: ListenerPlan, known: KnownAddresses) -> Manifest:
@@ -168,7 +172,8 @@ def _address(
             return f"{listener.host}:{port}"
         return last if last is not None and last.rpartition(":")[0] == listener.host else None
     points = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    hosts = [host for point in points if (host := point.get("hostname") or _bracketed(point.get("ip")))]
+    # In the order of their names: a cloud may list them in another order each time.
+    hosts = sorted(host for point in points if (host := point.get("hostname") or _bracketed(point.get("ip"))))
     host, _, port = (last or "").rpartition(":")
     if last is not None and port == str(listener.port) and (not hosts or host in hosts):
         return last

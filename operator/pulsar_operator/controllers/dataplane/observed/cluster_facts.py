@@ -15,15 +15,15 @@ from pulsar_operator.api.v1alpha1.cluster import BookKeeper, ClusterMode, Pulsar
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.instance import PulsarInstanceStatus
 from pulsar_operator.api.v1alpha1.security import Authentication, Authorization
-from pulsar_operator.api.v1alpha1.tls import EdgeMode, EdgeTls
+from pulsar_operator.api.v1alpha1.tls import EdgeMode
 from pulsar_operator.balance.autoscaling.outlook import Read
 from pulsar_operator.controllers.core.clusters import brokers_endpoint, published_endpoint
-from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import Resolved, resolve
 from pulsar_operator.controllers.core.stores import store_state
 from pulsar_operator.controllers.dataplane.objects.children import observe_children
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
+from pulsar_operator.controllers.dataplane.observed.edge_secrets import edge_secrets
 from pulsar_operator.controllers.dataplane.observed.meters import Loads
 from pulsar_operator.controllers.dataplane.observed.rack_facts import known_racks
 from pulsar_operator.domain.blockers import Blocker
@@ -31,7 +31,7 @@ from pulsar_operator.domain.bookkeeper.bookie_racks import KnownRacks, too_few
 from pulsar_operator.domain.dataplane.cluster.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster.cluster_view import InstanceFact
 from pulsar_operator.domain.dataplane.decommission.volume_claims import is_claim_of
-from pulsar_operator.domain.dataplane.objects.live_objects import Live, controller_uid
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.dataplane.observed.edge_certificate import (
     EdgeCertificate,
@@ -69,7 +69,6 @@ from pulsar_operator.domain.render import (
     selector_text,
 )
 from pulsar_operator.domain.render.child_names import workload_name
-from pulsar_operator.domain.render.edge_tls import edge_secret_name
 from pulsar_operator.domain.render.external_listeners import KnownAddresses, known_addresses, tls_hosts
 from pulsar_operator.domain.render.security import has_token
 from pulsar_operator.domain.stored import parsed
@@ -77,13 +76,11 @@ from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     PVCS,
-    SECRETS,
     SERVICES,
     STATEFUL_SETS,
     AdminEndpoint,
     Deps,
     Json,
-    RefusedError,
 )
 
 
@@ -172,8 +169,7 @@ class ClusterFacts:
         edge, secrets = edge_of(self.spec), self.edge_secrets
         if edge is None or secrets is None:
             return None
-        services = {each["metadata"]["name"]: each for each in self.live.every(SERVICES.kind)}
-        hosts = tls_hosts(self.listeners, self.brokers_listening, services)
+        hosts = tls_hosts(self.listeners, self.addresses)
         if self.spec.proxy is not None and Component.PROXY in certified(self.spec):
             service = ListenerPlan(self.owner, Component.PROXY, self.spec.cluster_domain).host
             hosts.append((edge.host or service).strip("[]"))
@@ -286,7 +282,7 @@ async def observe(
     desired = with_desired(spec, before, live, deps.clock.now())
     stored = None if desired is spec else spec
     facts = ClusterFacts(obj, meta, desired, owner, instance, live, before, claims, record, stored_spec=stored)
-    facts = replace(facts, unlabelled_claims=unlabelled, edge_secrets=await _edge_secrets(deps, meta, desired, owner))
+    facts = replace(facts, unlabelled_claims=unlabelled, edge_secrets=await edge_secrets(deps, desired, owner))
     if desired.bookkeeper is None:
         return facts
     facts = replace(facts, racks=await known_racks(deps, desired.bookkeeper, live))
@@ -304,26 +300,6 @@ async def _claims_without_labels(
     workload = workload_name(owner.name, Component.BOOKIE)
     every = await deps.kube.list(PVCS, meta.namespace)
     return any(is_claim_of(workload, str(each["metadata"]["name"])) for each in every)
-
-
-async def _edge_secrets(deps: Deps, meta: Meta, spec: PulsarClusterSpec, owner: Owner) -> EdgeSecrets | None:
-    """Reads the Secret with the certificate and the operator's copy, by their names. A missing permission does not keep
-    the rest of the pass from running."""
-    edge: EdgeTls | None = edge_of(spec)
-    if edge is None:
-        return None
-    now = deps.clock.now()
-    found: list[Json | None] = []
-    problem: Blocker | None = None
-    for name in (edge.secret_name, edge_secret_name(owner.name)):
-        try:
-            found.append(await deps.kube.get(SECRETS, meta.namespace, name))
-        except RefusedError as error:
-            found.append(None)
-            problem = problem or Blocker(*reason_of(error))
-    given, copy = found
-    ours = copy if copy is not None and controller_uid(copy) == meta.uid else None
-    return EdgeSecrets(given, ours, now, problem)
 
 
 def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:

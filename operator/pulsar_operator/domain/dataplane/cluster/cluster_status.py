@@ -229,6 +229,9 @@ def _listeners(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterV
     elif fact.lagging:
         text = f"The operator replaces pods that do not advertise all listeners yet: {', '.join(fact.lagging[:3])}"
         conditions.set(kind, FALSE, Reason.ROLLOUT_IN_PROGRESS, text)
+    elif fact.known.lost:
+        text = f"{fact.known.lost[0]}. The broker keeps the address that it had"
+        conditions.set(kind, FALSE, Reason.ADDRESS_PENDING, text)
     elif names := [each.name for each in spec.listeners if each.name not in fact.known.bootstrap]:
         text = f"The bootstrap Service of listener {', '.join(names)} has no address yet. See the events of the Service"
         conditions.set(kind, FALSE, Reason.ADDRESS_PENDING, text)

@@ -57,8 +57,10 @@ def certificate_rows(fact: CertificateFact, before: list[CertificateStatus] | No
 
 
 def _effect(certificate: EdgeCertificate) -> str:
-    if certificate.blocker is None:
+    if certificate.unfit is None:
         return "Pods keep the certificate that they have"
+    if certificate.blocker is None:
+        return "Pods keep the certificate that they have, and the operator adds no broker with TLS until it is good"
     return (
         "The operator does not create, add or change pods with TLS until the certificate is good. Pods that run keep "
         "what they have"

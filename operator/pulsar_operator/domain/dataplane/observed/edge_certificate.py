@@ -130,7 +130,7 @@ def effective_edge(spec: PulsarClusterSpec, template: Json | None, pods: Iterabl
     if all(each >= needed for each in opened):
         return declared
     if declared is EdgeMode.PLAIN and not any(PULSAR_TLS in each for each in opened):
-        return declared  # nobody ever asked for TLS
+        return declared  # no proxy has served TLS
     return EdgeMode.PLAIN_AND_TLS
 
 
